@@ -1,0 +1,77 @@
+/* The tile kernels: their names, sources, specialisation, arguments, operand rules and cycle costs.
+ *
+ * KERNEL ABI. A kernel is a supervisor routine: `call $m10, <entry>` with $m0 = byte address (multiple of 8) of its argument block,
+ * 32-bit words in the order of kernels.def. It may change $m0..$m6 and $m10, keeps $m7..$m9 and $m11, leaves every worker inactive
+ * (`sync 2` passed) and returns with `br $m10`. Workers get the argument block as VERTEX_BASE. Both exchange base registers are
+ * untouched. FP_ICTL is 0 while kernels run: overflow saturates, nothing traps.
+ *
+ * DATA. An f16 or f32 matrix block of R rows and P panels is stored in PANEL order: panel p (16 columns) is R consecutive cells,
+ * a cell is 16 consecutive elements of one row (32 bytes f16, 64 bytes f32). Columns past the logical width hold finite padding.
+ * The panel stride in bytes is an argument where a block may be part of a larger one. Every buffer is 32-byte aligned and may be
+ * over-read by up to 64 bytes past its end.
+ *
+ * GEMM WEIGHTS. For each (column panel n, inner panel k), n outer, k inner: one 512-byte coefficient panel of 16 x 16 f16 in the
+ * order of the CWEI slots, such that the product drains in PANEL order. kernel_weight_slot() gives the position of element (k, n).
+ *
+ * Costs are closed forms that equal the simulator's cycle counts for the call (from the cycle of the `call` instruction to the
+ * cycle after `br` arrives) - tests hold them to that.
+ */
+#ifndef IPU_KERNELS_KERNELS_H
+#define IPU_KERNELS_KERNELS_H
+
+#include "base/error.h"
+#include "device/asm/asm.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum kernel_family {
+#define KERNEL(id, ...) KERNEL_##id,
+#include "device/kernels/kernels.def"
+#undef KERNEL
+    KERNEL_FAMILIES
+};
+
+enum { KERNEL_MAX_PARAMS = 5, KERNEL_MAX_ARGS = 8, KERNEL_NAME_BYTES = 96 };
+
+/* One specialised kernel: family and compile-time parameters (unused ones 0). For GEMM_F16: {interleaved weights 0/1, K elements
+ * (multiple of 16), C columns (multiple of 16), smaller row count, larger row count}: it serves calls with either row count. */
+struct kernel_spec {
+    enum kernel_family family;
+    uint32_t params[KERNEL_MAX_PARAMS];
+};
+
+/* Where an operand must lie. */
+enum kernel_operand {
+    KERNEL_OPERAND_NONE,        /* the argument is a number */
+    KERNEL_OPERAND_ANY,         /* either region */
+    KERNEL_OPERAND_INTERLEAVED  /* region 1 */
+};
+
+struct kernel_info {
+    const char *name;           /* "gelu_f16" */
+    const char *source;         /* "gelu_f16.S" */
+    unsigned param_count, arg_count;
+    const char *const *param_names;   /* -D names */
+    const char *const *arg_names;
+    enum kernel_operand operands[KERNEL_MAX_ARGS];
+    int distinct_a, distinct_b; /* argument indices whose buffers may not share a conflict granule; -1 = no rule */
+};
+
+const struct kernel_info *kernel_info(enum kernel_family family);
+/* "gemm_f16_interleaved_k64_c32_r1_r2"; also the entry symbol. */
+void kernel_name(const struct kernel_spec *spec, char name[KERNEL_NAME_BYTES]);
+/* Assembles the kernel from the embedded sources into an ELF object. */
+IPU_MUST_CHECK int kernel_assemble(const struct kernel_spec *spec, struct buffer *object, struct ipu_error *error);
+/* Assembles the runtime (device/runtime) into an ELF object. */
+IPU_MUST_CHECK int kernel_assemble_runtime(struct buffer *object, struct ipu_error *error);
+/* SHA-256 over everything that decides the object of a spec: sources, includes, defines, assembler version, flag set. */
+void kernel_key(const struct kernel_spec *spec, char text[65]);
+
+/* Cycles of one call with the given argument values (pointer arguments are ignored). */
+uint32_t kernel_cycles(const struct kernel_spec *spec, const uint32_t args[KERNEL_MAX_ARGS]);
+
+/* Position, in f16 elements inside the 256-element coefficient panel, of weight (k, n), both 0..15. */
+unsigned kernel_weight_slot(unsigned k, unsigned n);
+
+#endif
