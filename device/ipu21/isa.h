@@ -1,7 +1,8 @@
 /* The IPU21 instruction table: forms, operands, encode, decode.
  *
- * One table (isa.def) drives the assembler, the disassembler and the simulator's decoder. Everything here is constant and safe from
- * any thread. Field layouts come from facts/isa.tsv, conventions from facts/isa_semantics.md and facts/asm_dialect.md.
+ * One table (isa.def) drives the assembler, the disassembler and the simulator's decoder.
+ * Everything here is constant and safe from any thread. Field layouts come from facts/isa.tsv,
+ * conventions from facts/isa_semantics.md and facts/asm_dialect.md.
  */
 #ifndef IPU_IPU21_ISA_H
 #define IPU_IPU21_ISA_H
@@ -19,7 +20,14 @@ enum isa_form_id {
 
 enum isa_lane { ISA_LANE_MAIN, ISA_LANE_AUX };
 enum isa_contexts { ISA_CONTEXTS_BOTH, ISA_CONTEXTS_WORKER, ISA_CONTEXTS_SUPERVISOR };
-enum isa_class { ISA_CLASS_PLAIN, ISA_CLASS_LOAD, ISA_CLASS_STORE, ISA_CLASS_LOAD_STORE, ISA_CLASS_CONTROL, ISA_CLASS_SYSTEM };
+enum isa_class {
+    ISA_CLASS_PLAIN,
+    ISA_CLASS_LOAD,
+    ISA_CLASS_STORE,
+    ISA_CLASS_LOAD_STORE,
+    ISA_CLASS_CONTROL,
+    ISA_CLASS_SYSTEM
+};
 
 /* Operand kinds. Register kinds first; ISA_KIND_FIRST_IMMEDIATE starts the immediates. */
 enum isa_kind {
@@ -76,26 +84,30 @@ struct isa_form {
 
 extern const struct isa_form isa_forms[ISA_COUNT];
 
-/* Operand values of one decoded instruction, in the order of the text. Registers: number of the first register. Immediates: signed
- * values are sign-extended, UPPR is already shifted, WADDR is a BYTE address. */
+/* Operand values of one decoded instruction, in the order of the text. Registers: number of the
+ * first register. Immediates: signed values are sign-extended, UPPR is already shifted, WADDR is a
+ * BYTE address. */
 struct isa_inst {
     uint16_t form; /* enum isa_form_id */
     int32_t operand[ISA_MAX_OPERANDS];
 };
 
-/* Decodes one word on the given lane (a bundle's words are decoded one by one with bit 31 ignored; `bundled` says so). For
- * sendpicp `next` supplies the second word. Returns false when no form matches. */
-bool isa_decode(uint32_t word, uint32_t next, bool bundled, enum isa_lane lane, struct isa_inst *out);
+/* Decodes one word on the given lane (a bundle's words are decoded one by one with bit 31 ignored;
+ * `bundled` says so). For sendpicp `next` supplies the second word. Returns false when no form
+ * matches. */
+bool isa_decode(uint32_t word, uint32_t next, bool bundled, enum isa_lane lane,
+                struct isa_inst *out);
 
 /* Lone words choose their lane by bits; tries main then aux. */
 bool isa_decode_lone(uint32_t word, uint32_t next, struct isa_inst *out);
 
-/* Encodes into words[0] (and words[1] for two-word forms); bit 31 is set when `bundled`. Returns false when an operand does not fit
- * its field, is misaligned, or a register number is not legal for its kind. */
+/* Encodes into words[0] (and words[1] for two-word forms); bit 31 is set when `bundled`. Returns
+ * false when an operand does not fit its field, is misaligned, or a register number is not legal
+ * for its kind. */
 bool isa_encode(const struct isa_inst *inst, bool bundled, uint32_t words[2]);
 
-/* Finds a form by identifier text ("add(MR,MR,simm16)" is not kept; use the enumerator) - by mnemonic: the first form of that
- * mnemonic or ISA_COUNT; forms of one mnemonic are contiguous. */
+/* Finds a form by identifier text ("add(MR,MR,simm16)" is not kept; use the enumerator) - by
+ * mnemonic: the first form of that mnemonic or ISA_COUNT; forms of one mnemonic are contiguous. */
 unsigned isa_find_mnemonic(const char *mnemonic);
 
 #endif
