@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 struct sim_tile;
-struct sim_code; /* decoded code shared between tiles with equal bytes; see code.h */
+struct sim_code; /* decoded worker code, shared between tiles with equal bytes */
 
 /* Why sim_tile_run() returned. */
 enum sim_stop {
@@ -71,7 +71,12 @@ struct sim_exchange_state {
 /* --- life --- `sram` is IPU21_SRAM_BYTES of zeroed memory owned by the chip (tile address IPU21_SRAM_BASE is sram[0]). */
 struct sim_tile *sim_tile_create(unsigned logical, uint8_t *sram);
 void sim_tile_destroy(struct sim_tile *tile);
-/* Forgets decoded code (after a load). `shared` lists code pages decoded once for several tiles; NULL = decode privately. */
+/* Decoded code for tiles to share (thread safe). Give the same one to every tile of a chip, before the first run; it must outlive
+ * them. A tile without one decodes for itself, which costs about 16 bytes of host memory for each byte of worker code. */
+struct sim_code *sim_code_create(void);
+void sim_code_destroy(struct sim_code *code);
+void sim_tile_share(struct sim_tile *tile, struct sim_code *code);
+/* Forgets decoded code and all state but the SRAM (after a load) and starts the supervisor at `entry_pc` in `cycle`. */
 void sim_tile_reset(struct sim_tile *tile, uint32_t entry_pc, uint64_t cycle);
 
 /* Runs until something stops the tile. Cycles never decrease. */
