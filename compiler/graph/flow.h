@@ -1,8 +1,10 @@
-/* The checked workload as the compiler sees it: two-dimensional tensors and a short list of operations.
+/* The checked workload as the compiler sees it: two-dimensional tensors and a short list of
+ * operations.
  *
- * graph_check() (graph.h) turns a Workload message into a flow. Every value is a matrix of `rows` x `columns`: columns is the last
- * axis, rows the product of all leading axes. Reshapes that keep the last axis vanish here; everything else that moves single
- * elements becomes FLOW_PERMUTE, except on host tensors, which are packed by the host in whatever order is wanted.
+ * graph_check() (graph.h) turns a Workload message into a flow. Every value is a matrix of `rows` x
+ * `columns`: columns is the last axis, rows the product of all leading axes. Reshapes that keep the
+ * last axis vanish here; everything else that moves single elements becomes FLOW_PERMUTE, except on
+ * host tensors, which are packed by the host in whatever order is wanted.
  */
 #ifndef IPU_GRAPH_FLOW_H
 #define IPU_GRAPH_FLOW_H
@@ -24,8 +26,9 @@ enum flow_source {
 
 enum { FLOW_MAX_PERMUTE_AXES = 8 };
 
-/* How a matrix value is read from the row-major elements of a host tensor or, for FLOW_PERMUTE, of another value: element
- * (row, column) -> flat index r -> digits over `axis[].count` (first axis slowest) -> sum of digit * stride. */
+/* How a matrix value is read from the row-major elements of a host tensor or, for FLOW_PERMUTE, of
+ * another value: element (row, column) -> flat index r -> digits over `axis[].count` (first axis
+ * slowest) -> sum of digit * stride. */
 struct flow_view {
     unsigned axes;
     struct {
@@ -35,15 +38,18 @@ struct flow_view {
 };
 
 struct flow_tensor {
-    uint32_t id;        /* index in flow.tensors */
+    uint32_t id; /* index in flow.tensors */
     enum flow_source source;
     enum flow_type type;
     uint64_t rows, columns;
-    const char *name;   /* of the workload's value; "" when anonymous */
-    uint32_t host;      /* PARAMETER, INPUT: index in flow.hosts */
-    struct flow_view view; /* PARAMETER, INPUT: how to read the host tensor (transposes and reshapes folded in) */
-    uint32_t region;    /* region in which it is defined (0 = top) */
-    const uint32_t *members; /* SEQUENCE: tensor ids, one per iteration; each a host tensor of the same shape */
+    const char *name;      /* of the workload's value; "" when anonymous */
+    uint32_t host;         /* PARAMETER, INPUT: index in flow.hosts */
+    struct flow_view view; /* PARAMETER, INPUT: how to read the host tensor (transposes and reshapes
+                              folded in) */
+    uint32_t region;       /* region in which it is defined (0 = top) */
+    uint32_t member_count; /* SEQUENCE: iterations */
+    const uint32_t *
+        members; /* SEQUENCE: tensor ids, one per iteration; each a host tensor of the same shape */
 };
 
 struct flow_host {
@@ -57,7 +63,7 @@ struct flow_host {
 };
 
 enum flow_op_kind {
-    FLOW_GEMM,    /* out[B*M, N] = a[B*M, K] * w[b], b = row / M; see batch */
+    FLOW_GEMM, /* out[B*M, N] = a[B*M, K] * w[b], b = row / M; see batch */
     FLOW_ADD,
     FLOW_GELU,
     FLOW_RELU,
@@ -85,10 +91,11 @@ struct flow_op {
     enum flow_op_kind kind;
     const char *label;
     uint32_t a, b, out; /* tensor ids; b: GEMM weights or second addend */
-    uint32_t batch;     /* GEMM: number of weight matrices B; b is a matrix of B*K rows and N columns */
+    uint32_t batch; /* GEMM: number of weight matrices B; b is a matrix of B*K rows and N columns */
     enum flow_broadcast broadcast;
-    /* ADD, broadcast over rows in general position: row i of the result uses row map(i) of b, given by the view over rows
-     * (axes/strides in rows of b); axes = 0 means the identity (DENSE, COLUMN) or row 0 (ROW, SCALAR). */
+    /* ADD, broadcast over rows in general position: row i of the result uses row map(i) of b, given
+     * by the view over rows (axes/strides in rows of b); axes = 0 means the identity (DENSE,
+     * COLUMN) or row 0 (ROW, SCALAR). */
     struct flow_view row_map;
     struct flow_view view; /* PERMUTE */
     /* REPEAT */
@@ -118,8 +125,8 @@ struct flow {
     struct flow_host *hosts;
     struct flow_region *regions; /* regions[0] = top */
     struct flow_output *outputs;
-    uint32_t tiles;              /* execution tiles, multiple of 64 */
-    unsigned gemm_depth;         /* longest chain of GEMMs, repeats multiplied out: scales the tolerance */
+    uint32_t tiles;      /* execution tiles, multiple of 64 */
+    unsigned gemm_depth; /* longest chain of GEMMs, repeats multiplied out: scales the tolerance */
 };
 
 #endif
