@@ -69,6 +69,14 @@ $(BUILD)/obj/gen/sources.o: $(BUILD)/gen/sources.S $(ASM_TEXT)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -c -I. -o $@ $<
 
+# The compiler build id: a digest of every source that decides package bytes. It is part of all cache keys.
+ID_SRC := $(wildcard base/*.[ch] proto/*.[ch] proto/*.proto device/*/*.[chS] device/*/*.def device/*/*.inc compiler/*.[ch] compiler/*/*.[ch] \
+            compiler/*/*.def)
+$(BUILD)/gen/build_id.h: $(ID_SRC)
+	@mkdir -p $(@D)
+	$(Q)printf '#define IPU_BUILD_ID "%s"\n' "$$(cat $(sort $(ID_SRC)) | sha256sum | cut -c1-64)" > $@
+$(BUILD)/obj/compiler/keys.o: $(BUILD)/gen/build_id.h
+
 # --- objects and libraries ---------------------------------------------------------------------------------------------------
 $(BUILD)/obj/%.o: %.c | $(PB_STAMP)
 	@mkdir -p $(@D)

@@ -48,6 +48,9 @@ struct compile_result {
 /* The three keys of a workload, 64 hexadecimal characters each: package_key covers everything that
  * decides the package bytes except the search state; search_key covers graph structure, shapes and
  * options but no weight data; both include the compiler build id. */
+/* Identifies the compiler's sources; part of every key and of every package. */
+const char *compile_build_id(void);
+
 struct compile_keys {
     char package_key[65];
     char search_key[65];
@@ -86,7 +89,8 @@ IPU_MUST_CHECK int compile_check_outputs(const void *workload, size_t size,
  * Writes without a newline. */
 struct compile_measured {
     uint64_t cycles, minimum_cycles, estimated_cycles;
-    uint64_t input_bytes, weight_bytes;
+    uint64_t input_bytes, weight_bytes; /* packed host buffers, replicas and padding included */
+    unsigned active_tiles;              /* distinct tiles that hold the first output */
 };
 IPU_MUST_CHECK int compile_result_line(const void *workload, size_t size,
                                        const struct compile_measured *measured,

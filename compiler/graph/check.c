@@ -326,6 +326,9 @@ static int check_message(struct check *c)
         return check_fail(c, IPU_ERR_VERSION, "version is %u; this program reads version 1",
                           m->version);
     int rc = name_of(c, m->name, &c->graph->name);
+    const char *family;
+    if (rc == 0 && m->benchmark)
+        rc = name_of(c, m->benchmark->family, &family);
     if (rc == 0)
         rc = check_options(c, m->options);
     if (rc == 0)

@@ -349,6 +349,19 @@ static bool kind_of(const Ipu__Workload__Operation *m, enum graph_op_kind *kind)
     }
 }
 
+/* Labels reach logs and profiles: keep to printable characters without spaces or quotes. */
+static const char *label_of(struct check *c, const char *given, const char *prefix,
+                            const char *kind, size_t position)
+{
+    if (!given[0])
+        return arena_printf(c->arena, "%s%s%zu", prefix, kind, position);
+    char *label = arena_printf(c->arena, "%.64s", given);
+    for (char *p = label; p && *p; p++)
+        if (*p <= ' ' || *p >= 127 || *p == '"' || *p == '\'' || *p == '=')
+            *p = '_';
+    return label;
+}
+
 static int check_operation(struct check *c, const Ipu__Workload__Operation *m, struct graph_op *op,
                            const char *prefix, size_t position)
 {
@@ -357,13 +370,12 @@ static int check_operation(struct check *c, const Ipu__Workload__Operation *m, s
         return check_fail(c, IPU_ERR_INVALID,
                           "unknown operation; this version knows matmul, add, gelu, relu, cast, "
                           "reshape, transpose, repeat");
-    snprintf(c->where, sizeof c->where, "operation %s%zu (%s%s%.40s%s)", prefix, position,
-             graph_op_name(op->kind), m->label[0] ? " '" : "", m->label, m->label[0] ? "'" : "");
-    op->label = m->label[0]
-                    ? arena_printf(c->arena, "%.64s", m->label)
-                    : arena_printf(c->arena, "%s%s%zu", prefix, graph_op_name(op->kind), position);
+    op->label = label_of(c, m->label, prefix, graph_op_name(op->kind), position);
     if (!op->label)
         return check_fail(c, IPU_ERR_NO_MEMORY, "out of memory");
+    snprintf(c->where, sizeof c->where, "operation %s%zu (%s%s%.40s%s)", prefix, position,
+             graph_op_name(op->kind), m->label[0] ? " '" : "", m->label[0] ? op->label : "",
+             m->label[0] ? "'" : "");
     if (op->kind == GRAPH_REPEAT) {
         char inner[64];
         snprintf(inner, sizeof inner, "%.40s%zu.", prefix, position);
