@@ -1,20 +1,26 @@
-/* The tile kernels: their names, sources, specialisation, arguments, operand rules and cycle costs.
+/* The tile kernels: names, sources, specialisation, arguments, operand rules and cycle costs.
  *
- * KERNEL ABI. A kernel is a supervisor routine: `call $m10, <entry>` with $m0 = byte address (multiple of 8) of its argument block,
- * 32-bit words in the order of kernels.def. It may change $m0..$m6 and $m10, keeps $m7..$m9 and $m11, leaves every worker inactive
- * (`sync 2` passed) and returns with `br $m10`. Workers get the argument block as VERTEX_BASE. Both exchange base registers are
- * untouched. FP_ICTL is 0 while kernels run: overflow saturates, nothing traps.
+ * KERNEL ABI. A kernel is a supervisor routine: `call $m10, <entry>` with $m0 = byte address (a
+ * multiple of 8) of its argument block, 32-bit words in the order of kernels.def. It may change
+ * $m0..$m6 and $m10, keeps $m7..$m9 and $m11, leaves every worker inactive (`sync 2` passed) and
+ * returns with `br $m10`. How it starts its workers is its own affair. Exchange base registers are
+ * untouched. FP_ICTL is 0 while kernels run: overflow saturates, nothing traps. The accumulators
+ * AACC odd-numbered (the delay line of the AMP) are zero at entry and at return; the runtime clears
+ * them at start. Kernels may use the 256-byte worker scratch areas (device/runtime/runtime.h).
  *
- * DATA. An f16 or f32 matrix block of R rows and P panels is stored in PANEL order: panel p (16 columns) is R consecutive cells,
- * a cell is 16 consecutive elements of one row (32 bytes f16, 64 bytes f32). Columns past the logical width hold finite padding.
- * The panel stride in bytes is an argument where a block may be part of a larger one. Every buffer is 32-byte aligned and may be
- * over-read by up to 64 bytes past its end.
+ * DATA. An f16 or f32 matrix block of R rows and P panels is stored in PANEL order: panel p
+ * (16 columns) is R consecutive cells, a cell is 16 consecutive elements of one row (32 bytes f16,
+ * 64 bytes f32). Columns past the logical width hold finite padding. The panel stride in bytes is
+ * an argument where a block may be part of a larger one. Every buffer is 32-byte aligned and may be
+ * over-read by up to KERNEL_OVERREAD bytes past its end.
  *
- * GEMM WEIGHTS. For each (column panel n, inner panel k), n outer, k inner: one 512-byte coefficient panel of 16 x 16 f16 in the
- * order of the CWEI slots, such that the product drains in PANEL order. kernel_weight_slot() gives the position of element (k, n).
+ * GEMM WEIGHTS. For each (column panel n, inner panel k), n outer, k inner: one 512-byte
+ * coefficient panel of 16 x 16 f16 in the order of the CWEI slots, such that the product drains in
+ * PANEL order. kernel_weight_slot() gives the position of element (k, n).
  *
- * Costs are closed forms that equal the simulator's cycle counts for the call (from the cycle of the `call` instruction to the
- * cycle after `br` arrives) - tests hold them to that.
+ * Costs are closed forms that equal the simulator's cycle counts for the call (from the cycle of
+ * the `call` instruction to the cycle in which the instruction after it issues); tests hold them
+ * to that.
  */
 #ifndef IPU_KERNELS_KERNELS_H
 #define IPU_KERNELS_KERNELS_H
@@ -32,10 +38,17 @@ enum kernel_family {
     KERNEL_FAMILIES
 };
 
-enum { KERNEL_MAX_PARAMS = 5, KERNEL_MAX_ARGS = 8, KERNEL_NAME_BYTES = 96 };
+enum {
+    KERNEL_MAX_PARAMS = 5,
+    KERNEL_MAX_ARGS = 8,
+    KERNEL_NAME_BYTES = 96,
+    /* Few-row GEMMs let idle workers read up to five cells past the last row of `x`. */
+    KERNEL_OVERREAD = 192
+};
 
-/* One specialised kernel: family and compile-time parameters (unused ones 0). For GEMM_F16: {interleaved weights 0/1, K elements
- * (multiple of 16), C columns (multiple of 16), smaller row count, larger row count}: it serves calls with either row count. */
+/* One specialised kernel: family and compile-time parameters (unused ones 0). For GEMM_F16:
+ * {interleaved weights 0/1, K elements (multiple of 16), C columns (multiple of 16), smaller row
+ * count, larger row count}: it serves calls with either row count. */
 struct kernel_spec {
     enum kernel_family family;
     uint32_t params[KERNEL_MAX_PARAMS];
@@ -43,35 +56,43 @@ struct kernel_spec {
 
 /* Where an operand must lie. */
 enum kernel_operand {
-    KERNEL_OPERAND_NONE,        /* the argument is a number */
-    KERNEL_OPERAND_ANY,         /* either region */
-    KERNEL_OPERAND_INTERLEAVED  /* region 1 */
+    KERNEL_OPERAND_NONE,       /* the argument is a number */
+    KERNEL_OPERAND_ANY,        /* either region */
+    KERNEL_OPERAND_INTERLEAVED /* region 1 */
 };
 
 struct kernel_info {
-    const char *name;           /* "gelu_f16" */
-    const char *source;         /* "gelu_f16.S" */
+    const char *name;   /* "gelu_f16" */
+    const char *source; /* "gelu_f16.S" */
     unsigned param_count, arg_count;
-    const char *const *param_names;   /* -D names */
+    const char *const *param_names; /* -D names */
     const char *const *arg_names;
     enum kernel_operand operands[KERNEL_MAX_ARGS];
-    int distinct_a, distinct_b; /* argument indices whose buffers may not share a conflict granule; -1 = no rule */
+    /* Argument indices whose buffers may not share a conflict granule; -1 = no rule. */
+    int distinct_a, distinct_b;
 };
 
 const struct kernel_info *kernel_info(enum kernel_family family);
 /* "gemm_f16_interleaved_k64_c32_r1_r2"; also the entry symbol. */
 void kernel_name(const struct kernel_spec *spec, char name[KERNEL_NAME_BYTES]);
 /* Assembles the kernel from the embedded sources into an ELF object. */
-IPU_MUST_CHECK int kernel_assemble(const struct kernel_spec *spec, struct buffer *object, struct ipu_error *error);
+IPU_MUST_CHECK int kernel_assemble(const struct kernel_spec *spec, struct buffer *object,
+                                   struct ipu_error *error);
 /* Assembles the runtime (device/runtime) into an ELF object. */
 IPU_MUST_CHECK int kernel_assemble_runtime(struct buffer *object, struct ipu_error *error);
-/* SHA-256 over everything that decides the object of a spec: sources, includes, defines, assembler version, flag set. */
+/* SHA-256 over everything that decides the object of a spec: sources, includes, defines, assembler
+ * version, flag set. Empty text when hashing failed. */
 void kernel_key(const struct kernel_spec *spec, char text[65]);
 
-/* Cycles of one call with the given argument values (pointer arguments are ignored). */
+/* Cycles of one call with the given argument values. Pointer arguments are ignored, except that
+ * COPY prices its paced path when source and destination are given and lie in different elements.
+ * COPY_LIST cannot see its list: it prices empty entries; see kernel_copy_list_cycles(). */
 uint32_t kernel_cycles(const struct kernel_spec *spec, const uint32_t args[KERNEL_MAX_ARGS]);
+/* Cycles of a COPY_LIST call: `entries` holds {source, destination, bytes} triples. */
+uint32_t kernel_copy_list_cycles(const uint32_t (*entries)[3], uint32_t count);
 
-/* Position, in f16 elements inside the 256-element coefficient panel, of weight (k, n), both 0..15. */
+/* Position, in f16 elements inside the 256-element coefficient panel, of weight (k, n), both
+ * 0..15. */
 unsigned kernel_weight_slot(unsigned k, unsigned n);
 
 #endif
