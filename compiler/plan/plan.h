@@ -94,6 +94,13 @@ IPU_MUST_CHECK int plan_search(const struct flow *flow, const struct plan_option
 /* Checks coverage, ranges, tile bounds and memory of a plan against the flow; run between passes in tests and debug builds. */
 IPU_MUST_CHECK int plan_verify(const struct flow *flow, const struct plan *plan, struct ipu_error *error);
 
+/* The layout in which a value lives: of its producer; of the operation that yields it for carried values and results of repeats; the
+ * balanced layout where a carried value has no such operation (it yields itself, another carried value or a host tensor). Host values
+ * have no layout of their own (count 0: any boxes). The layout of a unary fused into the addition before it is the addition's. The
+ * blocks may be shared with the plan. */
+IPU_MUST_CHECK int plan_value_layout(const struct flow *flow, const struct plan *plan, uint32_t tensor, struct arena *arena,
+                                     struct plan_layout *out, struct ipu_error *error);
+
 /* Feedback after physical scheduling: the refined cycles of a plan, so that the state remembers measured-by-schedule costs. */
 void plan_state_note(struct buffer *state, const struct plan *plan, uint64_t refined_cycles);
 

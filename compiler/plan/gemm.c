@@ -1,0 +1,225 @@
+/* GEMM choices made concrete: operand boxes, partial blocks, result layout, own cost.
+ *
+ * Grid: gb groups of batches x gm row parts x gn panel parts x gk inner parts. The job of (b, i, j,
+ * k) computes rows part i of batch b times panel part j over inner part k. With gk = 1 the result
+ * stays where it was computed. With gk > 1 the block (b, i, j) is cut into sr row parts x sp panel
+ * parts, and part s goes to the partner k = s; or every partner keeps the whole block (replicate).
+ * All layouts are separable; a choice whose layouts cannot be built for lack of memory is `bad`.
+ */
+#include "compiler/plan/internal.h"
+
+uint32_t gemm_group(uint32_t batch, uint32_t groups, uint32_t b)
+{
+    return (uint32_t)((uint64_t)b * groups / batch);
+}
+
+uint32_t gemm_chunks(uint32_t inners, uint32_t chunk)
+{
+    return (inners + chunk - 1) / chunk;
+}
+
+static uint32_t ceil_div(uint32_t n, uint32_t d)
+{
+    return (n + d - 1) / d;
+}
+
+bool gemm_choice_fix(const struct model_op *op, uint32_t tiles, struct plan_choice *c)
+{
+    if (c->gb == 0 || c->gm == 0 || c->gn == 0 || c->gk == 0 || c->gb > op->batch ||
+        c->gm > op->rows || c->gn > op->panels || c->gk > op->inners || c->order >= GRID_ORDERS)
+        return false;
+    if ((uint64_t)c->gb * c->gm * c->gn * c->gk > tiles || c->offset >= tiles)
+        return false;
+    c->kind = CHOICE_GEMM;
+    c->fused = 0;
+    uint32_t inners = ceil_div(op->inners, c->gk);
+    c->chunk = (uint16_t)ceil_div(inners, ceil_div(inners, PLAN_CHUNK_PANELS));
+    if (c->gk == 1 || c->replicate) {
+        c->replicate = c->gk > 1;
+        c->sr = c->sp = 1;
+        return true;
+    }
+    uint32_t rows = ceil_div(op->rows, c->gm), panels = ceil_div(op->panels, c->gn);
+    if (c->sr == 0 || c->sp == 0 || c->sr > rows || c->sp > panels ||
+        (uint32_t)c->sr * c->sp > c->gk)
+        return false;
+    return true;
+}
+
+/* Row cuts (b, i[, s]) of a matrix of batch * rows rows into space->row_cuts. */
+static void push_row_cuts(struct space *s, uint32_t batch, uint32_t rows, uint32_t parts,
+                          uint32_t sub)
+{
+    s->row_cuts.count = 0;
+    for (uint32_t b = 0; b < batch; b++)
+        for (uint32_t i = 0; i < parts; i++) {
+            uint32_t from = cut_at(rows, parts, i), n = cut_at(rows, parts, i + 1) - from;
+            uint32_t subs = sub < n ? sub : n;
+            for (uint32_t x = 0; x < subs; x++)
+                u32_push(s, &s->row_cuts, b * rows + from + cut_at(n, subs, x));
+        }
+    u32_push(s, &s->row_cuts, batch * rows);
+}
+
+static void push_panel_cuts(struct space *s, uint32_t panels, uint32_t parts, uint32_t sub)
+{
+    s->panel_cuts.count = 0;
+    for (uint32_t j = 0; j < parts; j++) {
+        uint32_t from = cut_at(panels, parts, j), n = cut_at(panels, parts, j + 1) - from;
+        uint32_t subs = sub < n ? sub : n;
+        for (uint32_t x = 0; x < subs; x++)
+            u32_push(s, &s->panel_cuts, from + cut_at(n, subs, x));
+    }
+    u32_push(s, &s->panel_cuts, panels);
+}
+
+/* The left operand: rows (b, i) x inner parts, each on the tiles of all j. */
+static struct lay *lay_left(struct space *s, const struct model_op *op, const struct plan_choice *c)
+{
+    push_row_cuts(s, op->batch, op->rows, c->gm, 1);
+    push_panel_cuts(s, op->inners, c->gk, 1);
+    s->tiles_list.count = 0;
+    for (uint32_t b = 0; b < op->batch; b++)
+        for (uint32_t i = 0; i < c->gm; i++)
+            for (uint32_t k = 0; k < c->gk; k++)
+                for (uint32_t j = 0; j < c->gn; j++)
+                    u32_push(s, &s->tiles_list,
+                             grid_tile(c, s->tiles, gemm_group(op->batch, c->gb, b), i, j, k));
+    return lay_intern(s, c->gn);
+}
+
+/* The right operand: inner rows (b, k) x panel parts, each on the tiles of all i. The last panel
+ * of inner rows of a batch may be partial: `depth` is the true inner size. */
+static struct lay *lay_right(struct space *s, const struct model_op *op,
+                             const struct plan_choice *c, uint32_t depth)
+{
+    s->row_cuts.count = s->tiles_list.count = 0;
+    for (uint32_t b = 0; b < op->batch; b++)
+        for (uint32_t k = 0; k < c->gk; k++)
+            u32_push(s, &s->row_cuts, b * depth + 16 * cut_at(op->inners, c->gk, k));
+    u32_push(s, &s->row_cuts, op->batch * depth);
+    push_panel_cuts(s, op->panels, c->gn, 1);
+    for (uint32_t b = 0; b < op->batch; b++)
+        for (uint32_t k = 0; k < c->gk; k++)
+            for (uint32_t j = 0; j < c->gn; j++)
+                for (uint32_t i = 0; i < c->gm; i++)
+                    u32_push(s, &s->tiles_list,
+                             grid_tile(c, s->tiles, gemm_group(op->batch, c->gb, b), i, j, k));
+    return lay_intern(s, c->gm);
+}
+
+/* The jobs' own blocks, on the tiles of all k: what is computed before the reduction. */
+static struct lay *lay_partial(struct space *s, const struct model_op *op,
+                               const struct plan_choice *c)
+{
+    push_row_cuts(s, op->batch, op->rows, c->gm, 1);
+    push_panel_cuts(s, op->panels, c->gn, 1);
+    s->tiles_list.count = 0;
+    for (uint32_t b = 0; b < op->batch; b++)
+        for (uint32_t i = 0; i < c->gm; i++)
+            for (uint32_t j = 0; j < c->gn; j++)
+                for (uint32_t k = 0; k < c->gk; k++)
+                    u32_push(s, &s->tiles_list,
+                             grid_tile(c, s->tiles, gemm_group(op->batch, c->gb, b), i, j, k));
+    return lay_intern(s, c->gk);
+}
+
+static void push_scattered_row(struct space *s, const struct model_op *op,
+                               const struct plan_choice *c, uint32_t b, uint32_t i, uint32_t x)
+{
+    for (uint32_t j = 0; j < c->gn; j++) {
+        uint32_t n = cut_at(op->panels, c->gn, j + 1) - cut_at(op->panels, c->gn, j);
+        uint32_t subs = c->sp < n ? c->sp : n;
+        for (uint32_t y = 0; y < subs; y++)
+            u32_push(s, &s->tiles_list,
+                     grid_tile(c, s->tiles, gemm_group(op->batch, c->gb, b), i, j, x * c->sp + y));
+    }
+}
+
+/* The reduced result scattered over the K partners. */
+static struct lay *lay_scattered(struct space *s, const struct model_op *op,
+                                 const struct plan_choice *c)
+{
+    push_row_cuts(s, op->batch, op->rows, c->gm, c->sr);
+    push_panel_cuts(s, op->panels, c->gn, c->sp);
+    s->tiles_list.count = 0;
+    for (uint32_t b = 0; b < op->batch; b++)
+        for (uint32_t i = 0; i < c->gm; i++) {
+            uint32_t n = cut_at(op->rows, c->gm, i + 1) - cut_at(op->rows, c->gm, i);
+            uint32_t subs = c->sr < n ? c->sr : n;
+            for (uint32_t x = 0; x < subs; x++)
+                push_scattered_row(s, op, c, b, i, x);
+        }
+    return lay_intern(s, 1);
+}
+
+/* Cycles of the exchange that brings partials to their owners. */
+static uint32_t reduce_exchange(const struct plan_choice *c, uint32_t rows, uint32_t panels,
+                                uint32_t jobs)
+{
+    if (c->gk == 1)
+        return 0;
+    uint32_t block = rows * panels, piece_rows = ceil_div(rows, c->sr);
+    uint32_t piece = piece_rows * ceil_div(panels, c->sp);
+    uint64_t receive, send, fragments;
+    if (c->replicate) {
+        receive = 8ull * block * (c->gk - 1u);
+        send = 8ull * block;
+        fragments = c->gk - 1u;
+    } else {
+        receive = 8ull * piece * (c->gk - 1u);
+        send = 8ull * (block - (c->sr * c->sp >= c->gk ? piece : 0));
+        fragments = (c->gk - 1ull) * (piece_rows == rows ? 1 : ceil_div(panels, c->sp));
+    }
+    uint64_t words = receive > send ? receive : send;
+    words = (words + fragments * PLAN_FRAGMENT_CYCLES) * jobs;
+    if (words < fragments * jobs * PLAN_FRAGMENT_MINIMUM)
+        words = fragments * jobs * PLAN_FRAGMENT_MINIMUM;
+    words = PLAN_PHASE_OVERHEAD + PLAN_PHASE_LATENCY + words * PLAN_SCHEDULE_SLACK / 16;
+    return words > UINT32_MAX / 4 ? UINT32_MAX / 4 : (uint32_t)words;
+}
+
+static uint64_t reduce_compute(const struct plan_choice *c, uint32_t rows, uint32_t panels,
+                               uint32_t chunks, uint32_t jobs)
+{
+    uint32_t parts = c->gk * chunks;
+    if (parts == 1)
+        return 0;
+    uint32_t cells = rows * panels;
+    uint64_t cycles = 0;
+    if (!c->replicate && c->gk > 1) {
+        cells = ceil_div(rows, c->sr) * ceil_div(panels, c->sp);
+        cycles = plan_cost_copy(cells * 32); /* the own partial joins the received ones */
+    }
+    return (cycles + plan_cost_reduce(cells, parts)) * jobs;
+}
+
+/* Cycles of the fullest tile: products and reduction; *exchange gets the reduction's exchange. */
+uint32_t gemm_compute_cycles(const struct model_op *op, const struct plan_choice *c,
+                             uint32_t *exchange)
+{
+    uint32_t rows = ceil_div(op->rows, c->gm), panels = ceil_div(op->panels, c->gn);
+    uint32_t inners = ceil_div(op->inners, c->gk), jobs = ceil_div(op->batch, c->gb);
+    uint32_t chunks = gemm_chunks(inners, c->chunk);
+    uint64_t cycles = (uint64_t)plan_cost_gemm(rows, c->chunk, panels) * (chunks - 1);
+    cycles += plan_cost_gemm(rows, inners - (chunks - 1) * c->chunk, panels);
+    cycles = cycles * jobs + reduce_compute(c, rows, panels, chunks, jobs);
+    *exchange = reduce_exchange(c, rows, panels, jobs);
+    return cycles > UINT32_MAX / 4 ? UINT32_MAX / 4 : (uint32_t)cycles;
+}
+
+void gemm_ready(struct space *space, const struct model_op *op, struct cand *cand)
+{
+    const struct plan_choice *c = &cand->choice;
+    const struct flow *flow = space->model->flow;
+    uint32_t depth = (uint32_t)flow->tensors[op->flow->a].columns;
+    cand->ready = true;
+    cand->compute = gemm_compute_cycles(op, c, &cand->exchange);
+    cand->parts = c->gk * gemm_chunks(ceil_div(op->inners, c->gk), c->chunk);
+    cand->need_a = lay_left(space, op, c);
+    cand->need_b = lay_right(space, op, c, depth);
+    cand->partial = lay_partial(space, op, c);
+    cand->out = c->gk == 1 || c->replicate ? cand->partial : lay_scattered(space, op, c);
+    cand->bad =
+        cand->need_a == NULL || cand->need_b == NULL || cand->partial == NULL || cand->out == NULL;
+}

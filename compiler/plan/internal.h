@@ -1,0 +1,259 @@
+/* Private structures of the planner, in the order in which they are built.
+ *
+ *   model     the flow flattened: every operation with its operands resolved to producers
+ *   lay       a separable layout: row cuts x panel cuts, `reps` owners per cell; interned, so equal
+ *             layouts are the same pointer
+ *   choice    the decision for one operation, 20 bytes: what recipes consist of
+ *   cand      a choice made concrete for a class of equally shaped operations
+ *   solution  one candidate index per operation: a whole plan
+ *
+ * A space owns all of them for one thread; nothing is shared between spaces. Memory comes from the
+ * space's arena; when it runs out `space->oom` is set and lookups return NULL.
+ */
+#ifndef IPU_PLAN_INTERNAL_H
+#define IPU_PLAN_INTERNAL_H
+
+#include "base/arena.h"
+#include "compiler/plan/plan.h"
+#include "compiler/plan/plan_costs.h"
+
+enum source_kind { SOURCE_NONE, SOURCE_HOST, SOURCE_OP, SOURCE_FIXED };
+
+/* Where an operand's layout comes from: the host (any layout), the operation `index` that produces
+ * it, or the balanced layout of tensor `index`. */
+struct model_source {
+    enum source_kind kind;
+    uint32_t index;
+    uint32_t tensor;
+    uint32_t copies; /* HOST: resident copies: members of a sequence, else 1 */
+};
+
+struct model_op {
+    const struct flow_op *flow;
+    uint32_t region, op;
+    uint64_t executions;     /* counts of the enclosing repeats multiplied */
+    uint32_t batch, rows;    /* GEMM: rows per batch; else rows of the result */
+    uint32_t inners, panels; /* GEMM: inner panels; panels of the result */
+    uint32_t out_words;      /* 32-bit words of a result cell: 8 (f16), 16 (f32) */
+    struct model_source a, b;
+    uint32_t class_index;
+    uint32_t begin, end;      /* lifetime of the result, as positions in execution order */
+    uint32_t position, close; /* own position; REPEAT: position after its body */
+    bool in_place;            /* the first operand dies here */
+    bool fusable;             /* ADD whose unary successor may join it */
+};
+
+struct model {
+    const struct flow *flow;
+    uint32_t op_count, class_count, tiles;
+    struct model_op *ops;        /* in the order of plan.ops */
+    uint32_t *order;             /* op indices in execution order, a REPEAT before its body */
+    uint32_t *first_op;          /* by region */
+    uint32_t *class_op;          /* by class: a representative op */
+    uint32_t *producer;          /* by tensor: op index of a COMPUTED tensor, UINT32_MAX else */
+    uint32_t *last_use;          /* by tensor: last position that reads it, 0 = never */
+    struct model_source *source; /* by tensor */
+    struct flow_carried **carry; /* by tensor: carried record of CARRIED and RESULT tensors */
+};
+
+struct lay {
+    uint32_t id;
+    uint32_t nr, np, reps;
+    uint32_t *row_cut, *panel_cut; /* nr + 1, np + 1 */
+    uint16_t *tile;                /* [(r * np + p) * reps + q] */
+    uint32_t *own_at, *own;        /* cells of tile t: own[own_at[t] .. own_at[t + 1]) */
+    uint32_t *cells;               /* by tile: cells owned */
+    uint32_t max_cells, max_blocks, max_rows, max_panels, active;
+    uint64_t hash;
+};
+
+enum choice_kind { CHOICE_NONE, CHOICE_GEMM, CHOICE_FOLLOW_A, CHOICE_FOLLOW_B, CHOICE_GRID };
+enum { GRID_ORDERS = 6 };
+
+struct plan_choice {
+    uint8_t kind;
+    uint8_t order;     /* which grid axis is fastest in tile numbers */
+    uint8_t replicate; /* GEMM: every K partner owns the whole reduced block */
+    uint8_t fused;     /* ADD: the following unary joins */
+    uint16_t gb, gm, gn, gk;
+    uint16_t sr, sp; /* GEMM: row and panel parts of a block scattered over K partners */
+    uint16_t offset; /* first tile */
+    uint16_t chunk;  /* GEMM: inner panels per f16 partial */
+};
+
+struct cand {
+    struct plan_choice choice;
+    bool ready, bad;
+    struct lay *out;             /* NULL for FOLLOW choices */
+    struct lay *need_a, *need_b; /* GEMM operand boxes: rows x inner panels, inner rows x panels */
+    struct lay *partial;         /* GEMM: the jobs' own blocks, reps = gk */
+    uint32_t compute;            /* cycles outside exchanges */
+    uint32_t exchange;           /* cycles of the reduction's exchange */
+    uint32_t proxy;              /* rough local cost for ranking */
+    uint32_t parts;              /* partials per cell */
+    uint32_t *cells;             /* PERMUTE: source cells that each tile needs */
+};
+
+struct cand_class {
+    uint32_t count, capacity;
+    struct cand *list;
+    uint32_t ranked; /* the first `ranked` come from enumeration, best proxy first */
+};
+
+struct cost {
+    uint64_t cycles, exchange;
+};
+struct op_cost {
+    uint32_t cycles, exchange;
+};
+
+struct solution {
+    uint16_t *pick; /* candidate index by op */
+    struct cost cost;
+};
+
+struct memory_use {
+    uint64_t total, interleaved, standard; /* peaks over tiles and time, bytes */
+    uint64_t largest_standard;             /* largest single standard buffer */
+    uint32_t tile, op;                     /* where the total peaks */
+    uint64_t op_bytes;                     /* of that: what the operation itself needs */
+    bool interleaved_bound;                /* the interleaved limit is what fails */
+};
+
+struct u32_list {
+    uint32_t *at;
+    uint32_t count, capacity;
+};
+
+struct memo_entry {
+    uint64_t key; /* 0 = empty */
+    struct op_cost cost;
+};
+
+struct space {
+    struct arena *arena;
+    const struct model *model;
+    uint32_t tiles;
+    struct cand_class *classes;
+    struct lay **lays, **lay_slots;
+    uint32_t lay_count, lay_capacity, lay_slot_count;
+    struct memo_entry *memo;
+    uint32_t memo_count, memo_slots;
+    struct lay **value; /* scratch: layout by op of the solution being priced */
+    uint8_t *mark;      /* scratch for cycle detection */
+    struct lay **fixed; /* by tensor: balanced layouts made so far */
+    uint32_t *receive, *send, *receive_runs, *send_runs, *copies; /* scratch by tile */
+    uint32_t *stamp;                                              /* scratch by tile */
+    uint32_t stamp_now;
+    struct u32_list row_cuts, panel_cuts, tiles_list, pairs_r, pairs_p, remote;
+    uint64_t units;      /* work done: one unit = one layout-aware price */
+    uint64_t candidates; /* whole plans priced */
+    bool oom;
+};
+
+/* model.c */
+IPU_MUST_CHECK int model_build(const struct flow *flow, struct arena *arena, struct model **out,
+                               struct ipu_error *error);
+uint64_t model_hash(const struct flow *flow);
+
+/* space.c */
+IPU_MUST_CHECK int space_open(const struct model *model, struct space **out,
+                              struct ipu_error *error);
+void space_close(struct space *space);
+void u32_push(struct space *space, struct u32_list *list, uint32_t value);
+
+/* layout.c. Balanced cut: part i of n items in g parts begins at i * n / g. */
+static inline uint32_t cut_at(uint32_t n, uint32_t g, uint32_t i)
+{
+    return (uint32_t)((uint64_t)n * i / g);
+}
+/* Interns what row_cuts, panel_cuts and tiles_list hold. */
+struct lay *lay_intern(struct space *space, uint32_t reps);
+struct lay *lay_grid(struct space *space, uint32_t rows, uint32_t panels, uint32_t gm, uint32_t gn,
+                     unsigned order, uint32_t offset);
+struct lay *lay_balanced(struct space *space, uint32_t tensor);
+void lay_balanced_grid(uint64_t rows, uint64_t panels, uint32_t tiles, uint32_t *gm, uint32_t *gn);
+/* Tile of grid coordinates (i, j, k) of batch group g. */
+uint32_t grid_tile(const struct plan_choice *c, uint32_t tiles, uint32_t group, uint32_t i,
+                   uint32_t j, uint32_t k);
+bool lay_emit(const struct lay *lay, struct arena *arena, struct plan_layout *out);
+
+/* gemm.c: layouts and own cost of a GEMM choice. */
+void gemm_ready(struct space *space, const struct model_op *op, struct cand *cand);
+uint32_t gemm_group(uint32_t batch, uint32_t groups, uint32_t b);
+/* Cycles of the fullest tile: products and reduction; *exchange gets the reduction's exchange. */
+uint32_t gemm_compute_cycles(const struct model_op *op, const struct plan_choice *c,
+                             uint32_t *exchange);
+uint32_t gemm_chunks(uint32_t inners, uint32_t chunk);
+/* Fills in the defaults that follow from the grid; false when the choice is not legal. */
+bool gemm_choice_fix(const struct model_op *op, uint32_t tiles, struct plan_choice *choice);
+
+/* permute.c: source cells that each tile needs for its blocks of a permuted result. */
+bool permute_cells(struct space *space, const struct model_op *op, const struct lay *out,
+                   uint32_t *by_tile);
+
+/* candidates.c */
+bool candidates_enumerate(struct space *space, unsigned limit);
+/* Index of the candidate with this choice, added when new; UINT32_MAX when illegal. */
+uint32_t candidate_find(struct space *space, uint32_t class_index,
+                        const struct plan_choice *choice);
+struct cand *candidate_get(struct space *space, uint32_t op, uint32_t pick);
+uint32_t candidate_proxy(const struct model_op *op, const struct plan_choice *choice);
+
+/* price.c */
+void traffic_reset(struct space *space);
+void traffic_add(struct space *space, const struct lay *source, const struct lay *need,
+                 uint32_t words);
+/* Whether every box that tile t needs lies inside one of its own blocks of `source`. */
+bool traffic_local(const struct lay *source, const struct lay *need, uint32_t t);
+uint32_t traffic_cycles(struct space *space, uint32_t *copy_cycles);
+struct lay *need_second(struct space *space, const struct model_op *op, struct lay *out);
+struct op_cost price_op(struct space *space, uint32_t op, uint32_t pick, struct lay *a,
+                        struct lay *b, struct lay *out);
+/* Resolves the layout of every operation's result; false when one is not available. */
+bool solution_layouts(struct space *space, const uint16_t *pick);
+struct lay *solution_source(struct space *space, const struct model_source *source);
+bool solution_price(struct space *space, struct solution *solution);
+struct op_cost solution_op_cost(struct space *space, const uint16_t *pick, uint32_t op);
+
+/* memory.c */
+bool solution_memory(struct space *space, const uint16_t *pick, struct memory_use *use);
+bool memory_fits(const struct memory_use *use);
+uint64_t candidate_bytes(struct space *space, uint32_t op, uint32_t pick);
+uint32_t solution_row_bytes(struct space *space, const uint16_t *pick);
+
+/* beam.c, improve.c */
+struct pool {
+    unsigned count, capacity;
+    struct solution *list; /* best first; layout families differ */
+    uint64_t *family;
+};
+struct budget {
+    uint64_t units;       /* stop when space->units reaches this */
+    uint64_t deadline_ns; /* hard limit by the clock */
+    bool deadline_hit;
+    uint32_t looks;
+    const atomic_bool *cancel;
+    struct search_watch *watch;
+};
+bool budget_over(struct space *space, struct budget *budget);
+uint64_t solution_family(struct space *space, const uint16_t *pick);
+bool pool_open(struct pool *pool, struct space *space, unsigned capacity);
+bool pool_offer(struct pool *pool, struct space *space, const struct solution *solution);
+void solution_copy(struct space *space, struct solution *to, const struct solution *from);
+bool solution_new(struct space *space, struct solution *solution);
+bool beam_run(struct space *space, unsigned width, uint32_t memory_price, struct budget *budget,
+              struct pool *pool);
+bool baseline_run(struct space *space, struct solution *best, struct memory_use *use);
+void improve_run(struct space *space, struct pool *pool, struct budget *budget, uint64_t seed);
+
+/* recipe.c */
+bool recipe_write(struct space *space, const uint16_t *pick, struct buffer *out);
+bool recipe_read(struct space *space, const uint8_t *data, size_t size, struct solution *out);
+
+/* emit.c */
+IPU_MUST_CHECK int emit_plan(struct space *space, const struct solution *solution,
+                             const struct memory_use *use, struct arena *arena, struct plan **out,
+                             struct ipu_error *error);
+
+#endif

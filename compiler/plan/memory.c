@@ -1,0 +1,331 @@
+/* Exact byte accounting of a solution, tile by tile and step by step.
+ *
+ * Resident all the time: host operands in the boxes that their users need, once per member of a
+ * sequence. By lifetime: results. While an operation runs: gathered operands, partials, received
+ * partials. GEMM weights, products and partials count as interleaved (kernels.def); all else may
+ * lie anywhere. Every buffer is charged PLAN_BUFFER_OVERHEAD for its tail and alignment.
+ * Fails (false) only for lack of memory.
+ */
+#include "compiler/plan/internal.h"
+
+#include "base/alloc.h"
+
+#include <string.h>
+
+struct tally {
+    struct space *space;
+    const uint16_t *pick;
+    uint64_t *standard, *interleaved;           /* by tile: at the present step */
+    uint64_t *base_standard, *base_interleaved; /* by tile: resident */
+    uint64_t largest_standard;
+};
+
+static void add_bytes(struct tally *t, uint32_t tile, uint64_t bytes, uint64_t buffers,
+                      bool interleaved)
+{
+    if (bytes == 0)
+        return;
+    if (!interleaved && bytes / (buffers ? buffers : 1) > t->largest_standard)
+        t->largest_standard = bytes / (buffers ? buffers : 1);
+    bytes += buffers * PLAN_BUFFER_OVERHEAD;
+    (interleaved ? t->interleaved : t->standard)[tile] += bytes;
+}
+
+static void add_cells(struct tally *t, const struct lay *lay, uint64_t cell_bytes, uint64_t times,
+                      bool interleaved)
+{
+    for (uint32_t tile = 0; tile < t->space->tiles; tile++)
+        add_bytes(t, tile, lay->cells[tile] * cell_bytes * times,
+                  (lay->own_at[tile + 1] - lay->own_at[tile]) * times, interleaved);
+}
+
+/* GEMM weights in coefficient order: 512 bytes a panel of 16 inner rows. */
+static void add_weights(struct tally *t, const struct lay *need, uint64_t copies)
+{
+    for (uint32_t tile = 0; tile < t->space->tiles; tile++) {
+        uint64_t bytes = 0;
+        for (uint32_t i = need->own_at[tile]; i < need->own_at[tile + 1]; i++) {
+            uint32_t r = need->own[i] / need->np, p = need->own[i] % need->np;
+            uint64_t inners = (need->row_cut[r + 1] - need->row_cut[r] + 15u) / 16u;
+            bytes += inners * (need->panel_cut[p + 1] - need->panel_cut[p]) * 512;
+        }
+        add_bytes(t, tile, bytes * copies, (need->own_at[tile + 1] - need->own_at[tile]) * copies,
+                  true);
+    }
+}
+
+/* The second operand of a broadcast addition: what each block needs of it. */
+static void add_second(struct tally *t, const struct model_op *op, const struct lay *out,
+                       uint64_t cell_bytes, uint64_t copies)
+{
+    if (op->flow->broadcast == FLOW_DENSE || op->flow->row_map.axes != 0) {
+        add_cells(t, out, cell_bytes, copies, false);
+        return;
+    }
+    for (uint32_t tile = 0; tile < t->space->tiles; tile++) {
+        uint64_t cells = 0, blocks = out->own_at[tile + 1] - out->own_at[tile];
+        for (uint32_t i = out->own_at[tile]; i < out->own_at[tile + 1]; i++) {
+            uint32_t r = out->own[i] / out->np, p = out->own[i] % out->np;
+            if (op->flow->broadcast == FLOW_ROW)
+                cells += out->panel_cut[p + 1] - out->panel_cut[p];
+            else
+                cells +=
+                    op->flow->broadcast == FLOW_COLUMN ? out->row_cut[r + 1] - out->row_cut[r] : 1;
+        }
+        add_bytes(t, tile, cells * cell_bytes * copies, blocks * copies, false);
+    }
+}
+
+static uint64_t cell_bytes(const struct space *s, uint32_t tensor)
+{
+    return s->model->flow->tensors[tensor].type == FLOW_F32 ? 64 : 32;
+}
+
+static bool seen_before(const struct tally *t, uint32_t index, bool second)
+{
+    const struct model *m = t->space->model;
+    const struct model_op *op = &m->ops[index];
+    uint32_t tensor = second ? op->b.tensor : op->a.tensor;
+    for (uint32_t i = 0; i < index; i++) {
+        const struct model_op *other = &m->ops[i];
+        if (other->flow->kind != op->flow->kind || other->class_index != op->class_index)
+            continue;
+        if ((second ? other->b.tensor : other->a.tensor) == tensor &&
+            t->pick[i] == t->pick[index] && t->space->value[i] == t->space->value[index])
+            return true;
+    }
+    return false;
+}
+
+static void add_resident(struct tally *t, uint32_t index)
+{
+    struct space *s = t->space;
+    const struct model_op *op = &s->model->ops[index];
+    struct cand *cand = candidate_get(s, index, t->pick[index]);
+    bool gemm = op->flow->kind == FLOW_GEMM;
+    if (op->a.kind == SOURCE_HOST && !seen_before(t, index, false))
+        add_cells(t, gemm ? cand->need_a : s->value[index], cell_bytes(s, op->flow->a),
+                  op->a.copies, false);
+    if (op->b.kind != SOURCE_HOST || seen_before(t, index, true))
+        return;
+    if (gemm)
+        add_weights(t, cand->need_b, op->b.copies);
+    else
+        add_second(t, op, s->value[index], cell_bytes(s, op->flow->b), op->b.copies);
+}
+
+/* A carried value that starts from the host is uploaded beside its storage. */
+static void add_initial(struct tally *t, const struct model_op *op)
+{
+    struct space *s = t->space;
+    for (unsigned c = 0; c < op->flow->carried_count; c++) {
+        const struct flow_carried *carried = &op->flow->carried[c];
+        const struct model_source *to = &s->model->source[carried->inside];
+        struct lay *lay = solution_source(s, to);
+        if (lay == NULL)
+            continue;
+        if (s->model->source[carried->initial].kind == SOURCE_HOST)
+            add_cells(t, lay, cell_bytes(s, carried->inside), 1, false);
+        if (to->kind == SOURCE_FIXED)
+            add_cells(t, lay, cell_bytes(s, carried->inside), 1, false);
+    }
+}
+
+static void add_gathered(struct tally *t, const struct lay *from, const struct lay *need)
+{
+    for (uint32_t tile = 0; tile < t->space->tiles; tile++)
+        if (need->cells[tile] > 0 && !traffic_local(from, need, tile))
+            add_bytes(t, tile, need->cells[tile] * 32ull,
+                      need->own_at[tile + 1] - need->own_at[tile], false);
+}
+
+static void add_gemm_step(struct tally *t, uint32_t index)
+{
+    struct space *s = t->space;
+    const struct model_op *op = &s->model->ops[index];
+    struct cand *cand = candidate_get(s, index, t->pick[index]);
+    struct lay *a = solution_source(s, &op->a), *b = solution_source(s, &op->b);
+    if (a != NULL)
+        add_gathered(t, a, cand->need_a);
+    if (b != NULL) {
+        add_weights(t, cand->need_b, 1);
+        for (uint32_t tile = 0; tile < s->tiles; tile++) /* gathered cells and index table */
+            add_bytes(t, tile, cand->need_b->cells[tile] * 64ull,
+                      2 * (cand->need_b->own_at[tile + 1] - cand->need_b->own_at[tile]), false);
+    }
+    if (cand->parts == 1)
+        return;
+    add_cells(t, cand->partial, 32, cand->parts / cand->choice.gk, true);
+    add_cells(t, cand->out, 32, cand->parts, false);
+}
+
+static void add_elementwise_step(struct tally *t, uint32_t index)
+{
+    struct space *s = t->space;
+    const struct model_op *op = &s->model->ops[index];
+    struct lay *out = s->value[index];
+    struct lay *a = solution_source(s, &op->a), *b = solution_source(s, &op->b);
+    uint64_t in = cell_bytes(s, op->flow->a);
+    if (op->flow->kind == FLOW_PERMUTE) {
+        struct cand *cand = candidate_get(s, index, t->pick[index]);
+        for (uint32_t tile = 0; tile < s->tiles; tile++) {
+            add_bytes(t, tile, cand->cells[tile] * in, 1, false);
+            add_bytes(t, tile, out->cells[tile] * 32ull, 1, false); /* index table */
+        }
+        return;
+    }
+    if (a != NULL && a != out)
+        add_cells(t, out, in, 1, false);
+    if (b != NULL && b != out)
+        add_second(t, op, out, cell_bytes(s, op->flow->b), 1);
+}
+
+static bool writes_in_place(const struct tally *t, uint32_t index)
+{
+    const struct model_op *op = &t->space->model->ops[index];
+    if (op->op > 0 && t->space->model->ops[index - 1].fusable)
+        return true;
+    return op->in_place && op->flow->kind != FLOW_GEMM && op->flow->kind != FLOW_PERMUTE &&
+           op->a.kind == SOURCE_OP && t->space->value[op->a.index] == t->space->value[index] &&
+           cell_bytes(t->space, op->flow->a) == cell_bytes(t->space, op->flow->out);
+}
+
+static void add_live(struct tally *t, uint32_t position)
+{
+    struct space *s = t->space;
+    for (uint32_t i = 0; i < s->model->op_count; i++) {
+        const struct model_op *op = &s->model->ops[i];
+        if (op->flow->kind == FLOW_REPEAT || position < op->begin || position > op->end)
+            continue;
+        if (position == op->position && op->begin == op->position && writes_in_place(t, i))
+            continue; /* the operand's storage stands for it */
+        struct cand *cand = candidate_get(s, i, t->pick[i]);
+        add_cells(t, s->value[i], op->out_words * 4ull, 1,
+                  op->flow->kind == FLOW_GEMM && cand->parts == 1);
+    }
+}
+
+static void note_peak(const struct tally *t, uint32_t op, const uint64_t *before,
+                      struct memory_use *use)
+{
+    for (uint32_t tile = 0; tile < t->space->tiles; tile++) {
+        uint64_t standard = t->standard[tile], interleaved = t->interleaved[tile];
+        use->standard = standard > use->standard ? standard : use->standard;
+        use->interleaved = interleaved > use->interleaved ? interleaved : use->interleaved;
+        if (standard + interleaved > use->total) {
+            use->total = standard + interleaved;
+            use->tile = tile;
+            use->op = op;
+            use->op_bytes = use->total - before[tile];
+        }
+    }
+}
+
+static void run_steps(struct tally *t, uint64_t *before, struct memory_use *use)
+{
+    struct space *s = t->space;
+    size_t bytes = sizeof(uint64_t) * s->tiles;
+    for (uint32_t n = 0; n < s->model->op_count; n++) {
+        uint32_t index = s->model->order[n];
+        const struct model_op *op = &s->model->ops[index];
+        memcpy(t->standard, t->base_standard, bytes);
+        memcpy(t->interleaved, t->base_interleaved, bytes);
+        add_live(t, op->position);
+        for (uint32_t tile = 0; tile < s->tiles; tile++)
+            before[tile] = t->standard[tile] + t->interleaved[tile];
+        if (op->flow->kind == FLOW_GEMM)
+            add_gemm_step(t, index);
+        else if (op->flow->kind != FLOW_REPEAT)
+            add_elementwise_step(t, index);
+        note_peak(t, index, before, use);
+    }
+}
+
+bool solution_memory(struct space *space, const uint16_t *pick, struct memory_use *use)
+{
+    *use = (struct memory_use){0};
+    if (!solution_layouts(space, pick))
+        return false;
+    uint64_t *arrays = ipu_calloc(5 * (size_t)space->tiles, sizeof *arrays);
+    if (arrays == NULL) {
+        space->oom = true;
+        return false;
+    }
+    uint64_t *base_standard = arrays, *base_interleaved = arrays + space->tiles;
+    struct tally t = {space, pick, base_standard, base_interleaved, NULL, NULL, 0};
+    for (uint32_t i = 0; i < space->model->op_count; i++) {
+        if (space->model->ops[i].flow->kind == FLOW_REPEAT)
+            add_initial(&t, &space->model->ops[i]);
+        else
+            add_resident(&t, i);
+    }
+    t.base_standard = base_standard;
+    t.base_interleaved = base_interleaved;
+    t.standard = arrays + 2 * (size_t)space->tiles;
+    t.interleaved = arrays + 3 * (size_t)space->tiles;
+    run_steps(&t, arrays + 4 * (size_t)space->tiles, use);
+    use->largest_standard = t.largest_standard;
+    use->interleaved_bound = use->interleaved > PLAN_INTERLEAVED_BYTES;
+    ipu_free(arrays);
+    space->units += 1 + (uint64_t)space->model->op_count * space->tiles / 256;
+    return !space->oom;
+}
+
+bool memory_fits(const struct memory_use *use)
+{
+    return use->total <= PLAN_TILE_BYTES && use->interleaved <= PLAN_INTERLEAVED_BYTES;
+}
+
+/* Bytes that the candidate alone takes on its fullest tile, for the memory price. */
+uint64_t candidate_bytes(struct space *s, uint32_t index, uint32_t pick)
+{
+    const struct model_op *op = &s->model->ops[index];
+    struct cand *cand = candidate_get(s, index, pick);
+    if (cand == NULL || cand->bad)
+        return UINT64_MAX / 4;
+    if (op->flow->kind != FLOW_GEMM) {
+        const struct lay *out = cand->out ? cand->out : lay_balanced(s, op->flow->out);
+        return out == NULL ? 0 : (uint64_t)out->max_cells * op->out_words * 4 * 2;
+    }
+    uint64_t weights = ((uint64_t)cand->need_b->max_rows + 15) / 16 * cand->need_b->max_panels *
+                       cand->need_b->max_blocks * 512 * (op->b.copies ? op->b.copies : 1);
+    uint64_t bytes =
+        weights + (uint64_t)cand->need_a->max_cells * 32 * (op->a.copies ? op->a.copies : 1);
+    if (cand->parts == 1)
+        return bytes + (uint64_t)cand->partial->max_cells * 32;
+    return bytes + (uint64_t)cand->partial->max_cells * 32 * (cand->parts / cand->choice.gk) +
+           (uint64_t)cand->out->max_cells * 32 * (cand->parts + 1);
+}
+
+/* Bytes of exchange instructions on the fullest tile: an estimate from the runs at both ports. */
+uint32_t solution_row_bytes(struct space *s, const uint16_t *pick)
+{
+    uint32_t *rows = ipu_calloc(s->tiles, sizeof *rows), most = 0;
+    if (rows == NULL || !solution_layouts(s, pick)) {
+        ipu_free(rows);
+        return 0;
+    }
+    for (uint32_t i = 0; i < s->model->op_count; i++) {
+        const struct model_op *op = &s->model->ops[i];
+        struct cand *cand = candidate_get(s, i, pick[i]);
+        if (op->flow->kind == FLOW_REPEAT || (op->op > 0 && s->model->ops[i - 1].fusable))
+            continue;
+        bool gemm = op->flow->kind == FLOW_GEMM;
+        struct lay *a = solution_source(s, &op->a), *b = solution_source(s, &op->b);
+        traffic_reset(s);
+        if (a != NULL && op->flow->kind != FLOW_PERMUTE)
+            traffic_add(s, a, gemm ? cand->need_a : s->value[i], 8);
+        if (b != NULL && (gemm || op->flow->row_map.axes == 0))
+            traffic_add(s, b, gemm ? cand->need_b : need_second(s, op, s->value[i]), 8);
+        for (uint32_t t = 0; t < s->tiles; t++) {
+            uint32_t runs = s->receive_runs[t] + s->send_runs[t];
+            runs += op->flow->kind == FLOW_PERMUTE ? 2 * cand->cells[t] : 0;
+            runs += gemm && cand->choice.gk > 1 ? 2u * (cand->choice.gk - 1u) : 0;
+            rows[t] += runs ? runs * PLAN_ROW_FRAGMENT_BYTES + PLAN_ROW_PHASE_BYTES : 0;
+        }
+    }
+    for (uint32_t t = 0; t < s->tiles; t++)
+        most = rows[t] > most ? rows[t] : most;
+    ipu_free(rows);
+    return most;
+}

@@ -1,0 +1,116 @@
+/* Solutions, the pool of the best of each layout family, and the work budget.
+ *
+ * A family is what makes plans alike for the exchange scheduler: per GEMM the classes of its inner
+ * split, scatter direction and row split; per elementwise operation the kind of choice. The pool
+ * holds at most one solution a family, best first, ties in order of arrival.
+ */
+#include "compiler/plan/internal.h"
+
+#include "base/clock.h"
+#include "base/hash.h"
+
+#include <string.h>
+
+bool solution_new(struct space *space, struct solution *solution)
+{
+    solution->pick = ARENA_ARRAY(space->arena, uint16_t, space->model->op_count + 1);
+    solution->cost = (struct cost){UINT64_MAX, 0};
+    space->oom |= solution->pick == NULL;
+    return solution->pick != NULL;
+}
+
+void solution_copy(struct space *space, struct solution *to, const struct solution *from)
+{
+    memcpy(to->pick, from->pick, sizeof(uint16_t) * space->model->op_count);
+    to->cost = from->cost;
+}
+
+static unsigned size_class(unsigned n)
+{
+    unsigned bits = 0;
+    while (n > 1) {
+        n >>= 1;
+        bits++;
+    }
+    return bits;
+}
+
+uint64_t solution_family(struct space *space, const uint16_t *pick)
+{
+    uint64_t family = 1;
+    for (uint32_t i = 0; i < space->model->op_count; i++) {
+        const struct model_op *op = &space->model->ops[i];
+        if (op->flow->kind == FLOW_REPEAT)
+            continue;
+        const struct plan_choice *c = &space->classes[op->class_index].list[pick[i]].choice;
+        uint64_t kind = c->kind;
+        if (c->kind == CHOICE_GEMM)
+            kind |= (uint64_t)size_class(c->gk) << 8 | (uint64_t)size_class(c->gm) << 16 |
+                    (uint64_t)(c->replicate ? 2 : c->sr > 1) << 24;
+        family = hash64_mix(family ^ hash64_mix(kind + i));
+    }
+    return family;
+}
+
+bool pool_open(struct pool *pool, struct space *space, unsigned capacity)
+{
+    pool->count = 0;
+    pool->capacity = capacity;
+    pool->list = ARENA_ARRAY(space->arena, struct solution, capacity + 1);
+    pool->family = ARENA_ARRAY(space->arena, uint64_t, capacity + 1);
+    if (pool->list == NULL || pool->family == NULL)
+        return false;
+    for (unsigned i = 0; i <= capacity; i++)
+        if (!solution_new(space, &pool->list[i]))
+            return false;
+    return true;
+}
+
+static void pool_remove(struct pool *pool, unsigned at)
+{
+    struct solution freed = pool->list[at];
+    for (unsigned i = at; i + 1 < pool->count; i++) {
+        pool->list[i] = pool->list[i + 1];
+        pool->family[i] = pool->family[i + 1];
+    }
+    pool->list[--pool->count] = freed;
+}
+
+bool pool_offer(struct pool *pool, struct space *space, const struct solution *solution)
+{
+    uint64_t family = solution_family(space, solution->pick);
+    if (pool->count == pool->capacity &&
+        solution->cost.cycles >= pool->list[pool->count - 1].cost.cycles)
+        return false;
+    for (unsigned i = 0; i < pool->count; i++) {
+        if (pool->family[i] != family)
+            continue;
+        if (pool->list[i].cost.cycles <= solution->cost.cycles)
+            return false;
+        pool_remove(pool, i);
+        break;
+    }
+    if (pool->count == pool->capacity)
+        pool_remove(pool, pool->count - 1);
+    unsigned at = pool->count++;
+    struct solution free_slot = pool->list[at];
+    for (; at > 0 && solution->cost.cycles < pool->list[at - 1].cost.cycles; at--) {
+        pool->list[at] = pool->list[at - 1];
+        pool->family[at] = pool->family[at - 1];
+    }
+    pool->list[at] = free_slot;
+    pool->family[at] = family;
+    solution_copy(space, &pool->list[at], solution);
+    return true;
+}
+
+bool budget_over(struct space *space, struct budget *budget)
+{
+    if (space->oom || budget->deadline_hit || space->units >= budget->units)
+        return true;
+    if (budget->cancel != NULL && atomic_load_explicit(budget->cancel, memory_order_relaxed))
+        return true;
+    if (++budget->looks % 64 == 0 && clock_ns() >= budget->deadline_ns)
+        budget->deadline_hit = true;
+    return budget->deadline_hit;
+}
