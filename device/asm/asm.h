@@ -1,7 +1,7 @@
 /* Assembler, objects, linker and disassembler of the IPU21 tile dialect (facts/asm_dialect.md).
  *
- * The functions keep no state between calls and may run on any thread. Sources, includes and objects are memory; only the tools
- * touch files.
+ * The functions keep no state between calls and may run on any thread. Sources, includes and
+ * objects are memory; only the tools touch files.
  */
 #ifndef IPU_ASM_ASM_H
 #define IPU_ASM_ASM_H
@@ -27,10 +27,12 @@ struct asm_options {
     void *include_context;
 };
 
-/* Assembles `text` (named `file` in messages) into an ELF32 relocatable object. Errors are IPU_ERR_COMPILE and read
- * "file:line:column: what was expected". __IPU__=1 and __IPU_ARCH_VERSION__=21 are predefined. */
-IPU_MUST_CHECK int asm_assemble(const char *file, const char *text, size_t length, const struct asm_options *options,
-                                struct buffer *object, struct ipu_error *error);
+/* Assembles `text` (named `file` in messages) into an ELF32 relocatable object. Errors are
+ * IPU_ERR_COMPILE and read "file:line:column: what was expected". __IPU__=1 and
+ * __IPU_ARCH_VERSION__=21 are predefined. */
+IPU_MUST_CHECK int asm_assemble(const char *file, const char *text, size_t length,
+                                const struct asm_options *options, struct buffer *object,
+                                struct ipu_error *error);
 
 struct asm_object {
     const uint8_t *data;
@@ -49,9 +51,10 @@ struct asm_image {
     size_t symbol_count;
 };
 
-/* Links objects at `base`: sections in object order, .text then .rodata then .data then .bss (zero bytes), alignment kept. With
- * `roots` given, sections that no root reaches are dropped (section collection); root sections keep their order. External symbols
- * can be supplied. Errors: undefined or duplicate symbols, overflow or misalignment of a relocation (IPU_ERR_COMPILE). */
+/* Links objects at `base`: sections in object order, .text then .rodata then .data then .bss (zero
+ * bytes), alignment kept. With `roots` given, sections that no root reaches are dropped (section
+ * collection); root sections keep their order. External symbols can be supplied. Errors: undefined
+ * or duplicate symbols, overflow or misalignment of a relocation (IPU_ERR_COMPILE). */
 struct asm_link_options {
     uint32_t base;
     const char *const *roots;
@@ -59,13 +62,15 @@ struct asm_link_options {
     const struct asm_symbol *externals;
     size_t external_count;
 };
-IPU_MUST_CHECK int asm_link(const struct asm_object *objects, size_t count, const struct asm_link_options *options,
-                            struct asm_image *image, struct ipu_error *error);
+IPU_MUST_CHECK int asm_link(const struct asm_object *objects, size_t count,
+                            const struct asm_link_options *options, struct asm_image *image,
+                            struct ipu_error *error);
 void asm_image_free(struct asm_image *image);
 /* Address of a global symbol, or 0 when there is none (0 is never a valid SRAM address). */
 uint32_t asm_image_symbol(const struct asm_image *image, const char *name);
 
-/* Text of one instruction or bundle at `address`. Returns the number of bytes consumed (4 or 8); undecodable words print as
+/* Text of one instruction or bundle at `address`. Returns the number of bytes consumed (4 or 8);
+ * undecodable words print as
  * ".long 0x...". `next` is the following word (0 when there is none). */
 unsigned asm_disassemble(uint32_t address, uint32_t word, uint32_t next, char *text, size_t size);
 
