@@ -77,6 +77,9 @@ void json_string(struct buffer *out, const char *text);
  * code. */
 int command_fetch(struct context *c, const Ipu__Rpc__Fetch *request, const char *path);
 
+/* Prints the manual page of all commands in scdoc form. */
+void print_man(const struct command *const *commands, int count);
+
 #define COMMAND(name) extern const struct command command_##name;
 #include "client/commands.def"
 #undef COMMAND

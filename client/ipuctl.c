@@ -144,6 +144,9 @@ static int parse_leading(struct context *c, int argc, char **argv)
         } else if (strcmp(argv[i], "--version") == 0) {
             puts("ipuctl 0.1.0");
             return -1;
+        } else if (strcmp(argv[i], "--man") == 0) {
+            print_man(commands, COMMANDS);
+            return -1;
         } else if (argv[i][0] == '-') {
             fprintf(stderr, "ipuctl: unknown option %s\n", argv[i]);
             print_usage(stderr);
