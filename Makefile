@@ -23,7 +23,8 @@ MODULES  := base proto device/ipu21 device/asm device/kernels device/package dev
             compiler/plan compiler/lower compiler/exchange compiler/place compiler/codegen compiler/reference compiler schema \
             daemon client
 # Files with a main() of their own; everything else of a folder goes into its library.
-MAINS    := device/asm/ipu-as.c device/asm/ipu-objdump.c device/driver/ipu-run.c daemon/ipud.c client/ipuctl.c
+MAINS    := device/asm/ipu-as.c device/asm/ipu-objdump.c device/driver/ipu-run.c daemon/ipud.c client/ipuctl.c \
+            tests/bench/bench.c
 TOOLS    := $(addprefix $(BUILD)/,ipud ipuctl ipu-as ipu-objdump ipu-run)
 
 ifeq ($(filter deps help clean,$(MAKECMDGOALS)),)
@@ -129,7 +130,7 @@ demo: deps
 asan:
 	$(MAKE) BUILD=$(BUILD)-asan SAN=address,undefined OPT="-O1 -g -fno-math-errno -ffp-contract=off" check-tests
 	@sh tools/run-tests.sh $(BUILD)-asan all
-bench: all
+bench: all $(BUILD)/bench
 	@sh tools/bench.sh $(BUILD)
 lint:
 	@sh tools/lint.sh $(BUILD)
