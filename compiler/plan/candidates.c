@@ -17,13 +17,30 @@ enum { BUCKETS = 5 * 3 * 12, BUCKET_KEEP = 4, CLASS_LIMIT = 30000 };
 
 struct ranked {
     uint64_t proxy;
+    uint64_t bytes; /* of the fullest tile */
     uint64_t index; /* in enumeration order: breaks ties */
     struct plan_choice choice;
 };
 struct bucket {
     unsigned count;
+    struct ranked lean; /* least bytes; index 0 with count 0 = none */
     struct ranked best[BUCKET_KEEP];
 };
+
+/* Bytes of the fullest tile for this operation alone: weights, operand box, products. */
+static uint64_t choice_bytes(const struct model_op *op, const struct plan_choice *c)
+{
+    uint64_t jobs = (op->batch + c->gb - 1u) / c->gb;
+    uint64_t rows = (op->rows + c->gm - 1u) / c->gm, panels = (op->panels + c->gn - 1u) / c->gn;
+    uint64_t inners = (op->inners + c->gk - 1u) / c->gk;
+    uint64_t chunks = gemm_chunks((uint32_t)inners, c->chunk);
+    uint64_t bytes = inners * panels * 512 * (op->b.copies ? op->b.copies : 1);
+    bytes += rows * inners * 32 * (op->a.copies ? op->a.copies : 1);
+    bytes += rows * panels * 32 * chunks;
+    if (c->replicate || c->gk * chunks > 1)
+        bytes += rows * panels * 32 / (c->replicate ? 1u : (unsigned)c->sr * c->sp) * c->gk;
+    return bytes * jobs;
+}
 
 /* Rough local price: compute and reduction, and a share of the operand's words when it travels. */
 uint32_t candidate_proxy(const struct model_op *op, const struct plan_choice *c)
@@ -37,11 +54,8 @@ uint32_t candidate_proxy(const struct model_op *op, const struct plan_choice *c)
         cycles += rows * inners * 8 * jobs * (c->gn > 1 ? 3 : 1) / 4;
     if (op->b.kind != SOURCE_HOST)
         cycles += inners * panels * 16 * 8 * jobs;
-    /* What cannot fit beside anything ranks behind what can. */
-    uint64_t copies = op->b.copies ? op->b.copies : 1;
-    uint64_t bytes = inners * panels * 512 * jobs * copies +
-                     rows * panels * 32 * gemm_chunks((uint32_t)inners, c->chunk) * jobs;
-    if (bytes > PLAN_INTERLEAVED_BYTES)
+    uint64_t bytes = choice_bytes(op, c);
+    if (bytes > PLAN_TILE_BYTES) /* cannot fit even alone: behind all that can */
         cycles += 1000000000 + bytes / 64;
     return cycles > UINT32_MAX ? UINT32_MAX : (uint32_t)cycles;
 }
@@ -73,6 +87,8 @@ static int compare_ranked(const void *x, const void *y)
 
 static void bucket_offer(struct bucket *bucket, const struct ranked *item)
 {
+    if (bucket->count == 0 || item->bytes < bucket->lean.bytes)
+        bucket->lean = *item;
     if (bucket->count == BUCKET_KEEP) {
         if (compare_ranked(item, &bucket->best[BUCKET_KEEP - 1]) >= 0)
             return;
@@ -95,7 +111,8 @@ static void offer_choice(struct enumeration *e, struct plan_choice choice)
 {
     if (!gemm_choice_fix(e->op, e->tiles, &choice))
         return;
-    struct ranked item = {candidate_proxy(e->op, &choice), e->count++, choice};
+    struct ranked item = {candidate_proxy(e->op, &choice), choice_bytes(e->op, &choice), e->count++,
+                          choice};
     bucket_offer(&e->buckets[bucket_of(&choice)], &item);
 }
 
@@ -216,11 +233,28 @@ static void push_orders(struct space *s, struct cand_class *class, struct plan_c
     }
 }
 
+/* All survivors, cheapest first; after the first `limit` only those that take less memory than
+ * every one before them. */
+static void push_survivors(struct space *s, struct cand_class *class, struct ranked *all,
+                           unsigned count, unsigned limit)
+{
+    uint64_t least = UINT64_MAX;
+    unsigned taken = 0;
+    qsort(all, count, sizeof *all, compare_ranked);
+    for (unsigned i = 0; i < count; i++) {
+        if (i > 0 && all[i].index == all[i - 1].index)
+            continue;
+        if (taken++ < limit || all[i].bytes < least)
+            push_orders(s, class, all[i].choice, all[i].proxy);
+        least = all[i].bytes < least ? all[i].bytes : least;
+    }
+}
+
 static bool candidates_gemm(struct space *s, const struct model_op *op, struct cand_class *class,
                             unsigned limit)
 {
     struct bucket *buckets = ipu_calloc(BUCKETS, sizeof *buckets);
-    struct ranked *all = ipu_calloc(BUCKETS * BUCKET_KEEP, sizeof *all);
+    struct ranked *all = ipu_calloc(BUCKETS * (BUCKET_KEEP + 1), sizeof *all);
     if (buckets == NULL || all == NULL) {
         ipu_free(buckets);
         ipu_free(all);
@@ -230,12 +264,13 @@ static bool candidates_gemm(struct space *s, const struct model_op *op, struct c
     struct enumeration e = {op, s->tiles, 0, buckets};
     enumerate_gemm(&e);
     unsigned count = 0;
-    for (unsigned b = 0; b < BUCKETS; b++)
+    for (unsigned b = 0; b < BUCKETS; b++) {
         for (unsigned i = 0; i < buckets[b].count; i++)
             all[count++] = buckets[b].best[i];
-    qsort(all, count, sizeof *all, compare_ranked);
-    for (unsigned i = 0; i < count && i < limit; i++)
-        push_orders(s, class, all[i].choice, all[i].proxy);
+        if (buckets[b].count > 0)
+            all[count++] = buckets[b].lean;
+    }
+    push_survivors(s, class, all, count, limit);
     s->units += 1 + e.count / 64;
     ipu_free(buckets);
     ipu_free(all);

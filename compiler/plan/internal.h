@@ -146,6 +146,8 @@ struct space {
     uint32_t *stamp;                                              /* scratch by tile */
     uint32_t stamp_now;
     struct u32_list row_cuts, panel_cuts, tiles_list, pairs_r, pairs_p, remote;
+    uint64_t *visited; /* open addressing, 0 = empty: hashes of recipes tried */
+    uint32_t visited_count, visited_slots;
     uint64_t units;      /* work done: one unit = one layout-aware price */
     uint64_t candidates; /* whole plans priced */
     bool oom;
@@ -232,6 +234,10 @@ struct budget {
     uint64_t units;       /* stop when space->units reaches this */
     uint64_t deadline_ns; /* hard limit by the clock */
     bool deadline_hit;
+    void (*progress)(void *context, uint64_t best_cycles, uint64_t candidates, double seconds);
+    void *progress_context;
+    uint64_t start_ns, reported_ns;
+    uint64_t best; /* cycles of the incumbent, for progress */
     uint32_t looks;
     const atomic_bool *cancel;
     struct search_watch *watch;
@@ -245,7 +251,12 @@ bool solution_new(struct space *space, struct solution *solution);
 bool beam_run(struct space *space, unsigned width, uint32_t memory_price, struct budget *budget,
               struct pool *pool);
 bool baseline_run(struct space *space, struct solution *best, struct memory_use *use);
-void improve_run(struct space *space, struct pool *pool, struct budget *budget, uint64_t seed);
+/* Local moves from `start` until the budget ends; better solutions go to the pool. */
+void improve_run(struct space *space, const struct solution *start, struct pool *pool,
+                 struct budget *budget, uint64_t seed);
+uint64_t solution_hash(struct space *space, const uint16_t *pick);
+/* Recipes seen before: true when `hash` was already in the set; adds it otherwise. */
+bool visited_add(struct space *space, uint64_t hash);
 
 /* recipe.c */
 bool recipe_write(struct space *space, const uint16_t *pick, struct buffer *out);

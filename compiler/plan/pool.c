@@ -78,6 +78,7 @@ static void pool_remove(struct pool *pool, unsigned at)
 
 bool pool_offer(struct pool *pool, struct space *space, const struct solution *solution)
 {
+
     uint64_t family = solution_family(space, solution->pick);
     if (pool->count == pool->capacity &&
         solution->cost.cycles >= pool->list[pool->count - 1].cost.cycles)
@@ -110,7 +111,14 @@ bool budget_over(struct space *space, struct budget *budget)
         return true;
     if (budget->cancel != NULL && atomic_load_explicit(budget->cancel, memory_order_relaxed))
         return true;
-    if (++budget->looks % 64 == 0 && clock_ns() >= budget->deadline_ns)
-        budget->deadline_hit = true;
+    if (++budget->looks % 64 != 0)
+        return false;
+    uint64_t now = clock_ns();
+    budget->deadline_hit = now >= budget->deadline_ns;
+    if (budget->progress != NULL && now - budget->reported_ns > 50000000) {
+        budget->reported_ns = now;
+        budget->progress(budget->progress_context, budget->best, space->candidates,
+                         (double)(now - budget->start_ns) / 1e9);
+    }
     return budget->deadline_hit;
 }

@@ -144,16 +144,22 @@ static uint32_t elementwise_compute(const struct space *s, uint32_t index, const
     const struct model_op *op = &s->model->ops[index];
     const struct flow_op *f = op->flow;
     const struct flow *flow = s->model->flow;
-    uint32_t cells = out->max_cells, calls = out->max_blocks - 1;
-    if (op->fusable) {
-        enum flow_op_kind next = s->model->ops[index + 1].flow->kind;
-        return plan_cost_bias_unary(next, 1, cells) + calls * plan_cost_bias_unary(next, 1, 1);
-    }
-    if (f->kind == FLOW_ADD)
-        return plan_cost_add(f->broadcast, flow->tensors[f->out].type, 1, cells) +
-               calls * plan_cost_add(f->broadcast, flow->tensors[f->out].type, 1, 1);
     enum flow_type in = flow->tensors[f->a].type, to = flow->tensors[f->out].type;
-    return plan_cost_unary(f->kind, in, to, cells) + calls * plan_cost_unary(f->kind, in, to, 1);
+    uint64_t cycles, calls = out->max_blocks - 1;
+    if (op->fusable)
+        cycles =
+            (uint64_t)out->max_blocks * plan_cost_bias_unary(s->model->ops[index + 1].flow->kind,
+                                                             out->max_rows, out->max_panels);
+    else if (f->kind == FLOW_ADD && f->broadcast != FLOW_DENSE)
+        cycles = (uint64_t)out->max_blocks *
+                 plan_cost_add(f->broadcast, to, out->max_rows, out->max_panels);
+    else if (f->kind == FLOW_ADD)
+        cycles = plan_cost_add(f->broadcast, to, 1, out->max_cells) +
+                 calls * plan_cost_add(f->broadcast, to, 1, 1);
+    else
+        cycles = plan_cost_unary(f->kind, in, to, out->max_cells) +
+                 calls * plan_cost_unary(f->kind, in, to, 1);
+    return cycles > UINT32_MAX / 4 ? UINT32_MAX / 4 : (uint32_t)cycles;
 }
 
 static struct op_cost price_permute(struct space *s, const struct model_op *op,

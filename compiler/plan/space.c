@@ -7,7 +7,12 @@
 
 #include "base/alloc.h"
 
-enum { SPACE_ARENA_BYTES = 1 << 30, SPACE_LAY_SLOTS = 4096, SPACE_MEMO_SLOTS = 1 << 14 };
+enum {
+    SPACE_ARENA_BYTES = 1 << 30,
+    SPACE_LAY_SLOTS = 4096,
+    SPACE_MEMO_SLOTS = 1 << 14,
+    SPACE_VISITED_SLOTS = 1 << 12
+};
 
 void u32_push(struct space *space, struct u32_list *list, uint32_t value)
 {
@@ -41,7 +46,9 @@ static bool space_allocate(struct space *s)
     s->lay_slots = ipu_calloc(s->lay_slot_count, sizeof(struct lay *));
     s->memo_slots = SPACE_MEMO_SLOTS;
     s->memo = ipu_calloc(s->memo_slots, sizeof(struct memo_entry));
-    return s->classes && s->value && s->mark && s->fixed && s->receive && s->send &&
+    s->visited_slots = SPACE_VISITED_SLOTS;
+    s->visited = ipu_calloc(s->visited_slots, sizeof(uint64_t));
+    return s->visited && s->classes && s->value && s->mark && s->fixed && s->receive && s->send &&
            s->receive_runs && s->send_runs && s->copies && s->stamp && s->lay_slots && s->memo;
 }
 
@@ -75,7 +82,43 @@ void space_close(struct space *space)
     ipu_free(space->lays);
     ipu_free(space->lay_slots);
     ipu_free(space->memo);
+    ipu_free(space->visited);
     if (space->arena != NULL)
         arena_destroy(space->arena);
     ipu_free(space);
+}
+
+static bool visited_grow(struct space *s)
+{
+    uint32_t slots = s->visited_slots * 2;
+    uint64_t *table = ipu_calloc(slots, sizeof *table);
+    if (table == NULL)
+        return false;
+    for (uint32_t i = 0; i < s->visited_slots; i++) {
+        uint64_t at = s->visited[i] & (slots - 1);
+        while (s->visited[i] != 0 && table[at] != 0)
+            at = (at + 1) & (slots - 1);
+        if (s->visited[i] != 0)
+            table[at] = s->visited[i];
+    }
+    ipu_free(s->visited);
+    s->visited = table;
+    s->visited_slots = slots;
+    return true;
+}
+
+bool visited_add(struct space *space, uint64_t hash)
+{
+    hash += hash == 0;
+    if (space->visited_count * 2 > space->visited_slots && !visited_grow(space)) {
+        space->oom = true;
+        return true;
+    }
+    uint64_t at = hash & (space->visited_slots - 1);
+    for (; space->visited[at] != 0; at = (at + 1) & (space->visited_slots - 1))
+        if (space->visited[at] == hash)
+            return true;
+    space->visited[at] = hash;
+    space->visited_count++;
+    return false;
 }
