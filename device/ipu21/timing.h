@@ -1,32 +1,39 @@
-/* Cycle costs of the IPU21 tile and of its synchronisation: the one table that the simulator charges and the planner prices.
+/* Cycle costs of the IPU21 tile and of its synchronisation: the one table that the simulator
+ * charges and the planner prices.
  *
- * Tags as in facts/: [M] measured, [V] vendor estimator, [D] derived, [I] inferred, [G] guess. Every [I] and [G] is listed in
- * docs/MACHINE.md. Sources: facts/timing.md, facts/timing_isa.md, facts/exchange.md section 8.
+ * Tags as in facts/: [M] measured, [V] vendor estimator, [D] derived, [I] inferred, [G] guess.
+ * Every [I] and [G] is listed in docs/MACHINE.md. Sources: facts/timing.md, facts/timing_isa.md,
+ * facts/exchange.md section 8.
  */
 #ifndef IPU_IPU21_TIMING_H
 #define IPU_IPU21_TIMING_H
 
 enum {
-    IPU21_CLOCK_HZ = 1500000000,       /* C600 default of the open stack [S] */
-    IPU21_SLOTS = 6,                   /* barrel: a worker issues every sixth cycle [V] */
-    IPU21_SUPERVISOR_DEPENDENCY = 6,   /* a result may be used 6 cycles after issue [V] */
-    IPU21_SUPERVISOR_BRANCH = 6,       /* extra cycles of a taken branch, br, bri, call [V] */
-    IPU21_SUPERVISOR_PUT = 6,          /* put to a control register [V] */
-    IPU21_TIMED_BASE_PUT = 13,         /* put to INCOMING_BASE/OUTGOING_BASE inside a timed row [M] */
-    IPU21_RUNALL = 6,                  /* runall, run [V] */
-    IPU21_SYNC_LOCAL = 6,              /* after the last worker exits [V] */
-    IPU21_SYNC_INTERNAL = 90,          /* last arrival to slot 0 of every tile: PopLibs' on-chip figure [V/G] */
-    IPU21_SYNC_HOST = 600,             /* host sync release; not inside any measured region [G] */
-    IPU21_WORKER_LAUNCH = 6,           /* runall issue to the first worker's first slot [G] */
+    IPU21_CLOCK_HZ = 1500000000,     /* C600 default of the open stack [S] */
+    IPU21_SLOTS = 6,                 /* barrel: a worker issues every sixth cycle [V] */
+    IPU21_SUPERVISOR_DEPENDENCY = 6, /* a result may be used 6 cycles after issue [V] */
+    /* Costs from issue to the next issue. The sources count "setzi, runall, br" as 1 + 6 + 6 and a
+     * brnzdec loop of n passes as 6 (n - 1) + 1, and a patch loop of two dependent loads, a
+     * dependent add, a dependent store and a dependent branch measures 31: six in all, not six more
+     * [V/M]. */
+    IPU21_SUPERVISOR_BRANCH = 6, /* taken branch, br, bri, call */
+    IPU21_SUPERVISOR_PUT = 6,    /* put to a control register [V] */
+    IPU21_TIMED_BASE_PUT = 13, /* put to INCOMING_BASE/OUTGOING_BASE, in rows [M], elsewhere [I] */
+    IPU21_RUNALL = 6,          /* runall, run [V] */
+    IPU21_SYNC_LOCAL = 6,      /* from the last worker's exit to the supervisor's next issue [V] */
+    IPU21_SYNC_INTERNAL =
+        90,                /* last arrival to slot 0 of every tile: PopLibs' on-chip figure [V/G] */
+    IPU21_SYNC_HOST = 600, /* host sync release; not inside any measured region [G] */
+    IPU21_WORKER_LAUNCH = 6, /* runall issue to the first of six consecutive first slots [G] */
 
     /* Worker slots of multi-slot instructions (all others: 1). facts/timing_isa.md section 2. */
     IPU21_SLOTS_F32DIV = 3,
     IPU21_SLOTS_F32LN = 6,
     IPU21_SLOTS_F32EXP = 3,
     IPU21_SLOTS_F32TANH = 5,
-    IPU21_SLOTS_F32SQRT = 5,           /* [I] */
-    IPU21_SLOTS_F32OORX = 4,           /* [I] */
-    IPU21_SLOTS_F32OOX = 3,            /* [I] */
+    IPU21_SLOTS_F32SQRT = 5, /* [I] */
+    IPU21_SLOTS_F32OORX = 4, /* [I] */
+    IPU21_SLOTS_F32OOX = 3,  /* [I] */
     IPU21_SLOTS_F16V2LN = 2,
     IPU21_SLOTS_F16V2EXP = 2,
     IPU21_SLOTS_F16V2TANH = 1,

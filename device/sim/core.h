@@ -1,0 +1,278 @@
+/* Private to device/sim: contexts, decoded instructions, and what instruction handlers share.
+ *
+ * A handler executes one half of an instruction word or bundle. It reads and writes registers by
+ * index; index 16 and up are scratch registers that stand in for dropped destinations (zero
+ * registers) and for loads whose result must not be seen by the other half of the bundle. Handlers
+ * return 0 or a tile exception type.
+ */
+#ifndef IPU_SIM_CORE_H
+#define IPU_SIM_CORE_H
+
+#include "device/ipu21/timing.h"
+#include "device/sim/tile.h"
+
+#include <string.h>
+
+enum {
+    SIM_SCRATCH = 16, /* first scratch index of both register files */
+    SIM_M_COUNT = 18,
+    SIM_A_COUNT = 20,
+    SIM_PAGE_BYTES = 1024,
+    SIM_PAGE_WORDS = SIM_PAGE_BYTES / 4,
+    SIM_REGION0_BYTES = IPU21_REGION1_BASE - IPU21_SRAM_BASE,
+    SIM_PAGES = SIM_REGION0_BYTES / SIM_PAGE_BYTES,
+    SIM_CWEI_SLOTS = 64,
+    SIM_NO_REPEAT = 1 /* never a PC: instructions are 4-byte aligned */
+};
+
+/* FP_CTL, FP_ICTL and FP_STS bits, facts/csrs.tsv. */
+enum {
+    SIM_FP_INV = 1,
+    SIM_FP_DIV0 = 2,
+    SIM_FP_OFLO = 4,
+    SIM_FP_RND_SHIFT = 16,
+    SIM_FP_ESR = 1 << 19,
+    SIM_FP_NANOO = 1 << 20,
+    SIM_FP_CTL_MASK = 0x1f0007
+};
+
+struct sim_context;
+struct sim_half;
+typedef int sim_exec(struct sim_context *c, const struct sim_half *h);
+
+/* One decoded lane. r[i] is the register index of operand i (write index for destinations, read
+ * index otherwise); read-write operands get their write index in r[4], a second one in r[5]. imm is
+ * the (last) immediate, extra the first of two. */
+struct sim_half {
+    sim_exec *run;
+    int32_t imm;
+    uint32_t extra;
+    uint8_t r[6];
+    uint16_t form;
+};
+
+enum sim_shape {
+    SIM_LONE_MAIN,
+    SIM_LONE_AUX,
+    SIM_BUNDLE,
+    SIM_BUNDLE_STAGED /* the main half's loads land in scratch registers first */
+};
+
+/* One decoded instruction or bundle as a worker sees it. */
+struct sim_op {
+    struct sim_half main, aux;
+    uint8_t shape;
+    uint8_t size;       /* bytes: 4 or 8 */
+    uint8_t cycles;     /* 6 * issue slots */
+    uint8_t repeatable; /* may stand in an rpt body */
+    struct {
+        uint8_t from, to, count;
+    } commit[2]; /* scratch to destination, after both halves */
+};
+
+/* Accumulators by set and unit: even[s][u] is AACC[16s + 2u], odd[s][u] the one after it. */
+struct sim_accumulators {
+    float even[2][8], odd[2][8];
+};
+
+/* A worker or the supervisor (which uses only the main lane). */
+struct sim_context {
+    uint32_t m[SIM_M_COUNT];
+    uint32_t a[SIM_A_COUNT];
+    struct sim_accumulators acc;
+    struct sim_tile *tile;
+    uint8_t *sram;
+    uint64_t cycle; /* issue cycle of the next instruction */
+    uint64_t prng[2];
+    uint32_t pc, next_pc;
+    uint32_t repeat_first, repeat_end, repeat_left; /* repeat_end SIM_NO_REPEAT = none */
+    uint32_t fp_ctl, fp_sts, fp_nfmt, fp_scl, tas;
+    uint32_t wsr, dbg_data, dbg_brk_id;
+    uint64_t bundles;
+    const char *reason; /* of a fault: constant sentence part */
+    uint32_t address;   /* of a fault: the data address, when reason asks for it */
+    uint8_t number;     /* 0 supervisor, 1..6 workers */
+    bool active;
+};
+
+/* Coefficients widened to f32, one vector of eight units for each k: [set][phase][k][unit]. */
+struct sim_weights {
+    float f16[2][4][4][8];
+    float f8[2][4][8][8];
+};
+
+struct sim_page;
+
+struct sim_tile {
+    struct sim_context context[7]; /* 0 supervisor */
+    uint8_t *sram;
+    struct sim_code *code;
+    bool owns_code;
+    unsigned logical;
+    struct sim_page *pages[SIM_PAGES];   /* decoded worker code, NULL = not decoded */
+    struct sim_page *retired[SIM_PAGES]; /* dropped while a bundle of theirs may still execute */
+    unsigned retired_count;
+
+    uint64_t cwei[SIM_CWEI_SLOTS]; /* slot 4 * unit + m */
+    struct sim_weights weights;
+    bool f16_valid, f8_valid;  /* weights hold the widened cwei */
+    uint32_t csr[256];         /* supervisor registers without other storage */
+    bool consensus, run_error; /* SSR.LC, SSR.RAERR */
+    unsigned active_workers;
+    uint64_t last_exit; /* issue cycle of the latest exit */
+    uint32_t cost;      /* cycles of the supervisor instruction being executed */
+
+    uint64_t ready[SIM_M_COUNT]; /* cycle from which a supervisor register may be used */
+    struct sim_word *words;      /* supervisor decode cache, see supervisor.c */
+    uint64_t epoch;
+    struct sim_exchange_state exchange;
+    uint32_t stream_control; /* sctl of the open outgoing stream */
+    struct sim_event *events;
+    size_t event_count, event_room;
+
+    bool waiting; /* in a sync other than LOCAL */
+    unsigned zone;
+    bool faulted;
+    struct sim_fault fault;
+};
+
+/* One handler for each form. A missing definition fails to link: no instruction is without
+ * semantics. */
+#define FORM(id, ...) sim_exec sim_exec_##id;
+#include "device/ipu21/isa.def"
+#undef FORM
+extern sim_exec *const sim_handlers[ISA_COUNT];
+
+/* --- decode.c --- */
+sim_exec sim_exec_none, sim_exec_invalid, sim_exec_invalid_operands, sim_exec_wrong_mode;
+/* Decodes what a worker sees at a word; `next` is the following word. */
+void sim_decode_worker(uint32_t word, uint32_t next, struct sim_op *op);
+/* Decodes a supervisor word; reads and writes are register masks. False: no legal instruction. */
+bool sim_decode_supervisor(uint32_t word, uint32_t next, struct sim_half *half,
+                           struct isa_inst *inst, uint32_t *reads, uint32_t *writes);
+
+/* --- code.c --- */
+struct sim_page {
+    struct sim_page *next; /* hash chain */
+    uint64_t hash;
+    unsigned references;
+    uint32_t bytes[SIM_PAGE_WORDS + 1]; /* with the first word of the following page */
+    struct sim_op ops[SIM_PAGE_WORDS];
+};
+/* The decoded page `index` of a tile, decoding it when needed; NULL: out of memory. */
+const struct sim_page *sim_code_fetch(struct sim_tile *tile, unsigned index);
+/* A byte range of region 0 changed. `defer`: a decoded instruction of the tile is executing. */
+void sim_code_drop(struct sim_tile *tile, uint32_t address, uint32_t bytes, bool defer);
+void sim_code_flush(struct sim_tile *tile);
+
+/* --- worker.c --- */
+/* Runs a worker's instructions that issue before `until`. Returns 0 or an exception type. */
+int sim_worker_run(struct sim_tile *tile, struct sim_context *c, uint64_t until);
+/* Starts an idle worker; its first slot is the first one of its phase at or after `cycle`. */
+void sim_worker_start(struct sim_tile *tile, unsigned worker, uint32_t pc, uint32_t base,
+                      uint64_t cycle);
+
+/* Runs all workers' instructions before `until`; records the earliest fault and returns false. */
+bool sim_workers_run(struct sim_tile *tile, uint64_t until);
+
+/* --- supervisor.c --- */
+enum { SIM_WORD_CACHE = 64 };
+struct sim_word *sim_words_create(void);
+enum sim_stop sim_supervisor_run(struct sim_tile *tile, uint64_t limit);
+
+/* --- exec_exchange.c --- */
+/* The exchange registers of CSR space 0xa0..0xab. */
+uint32_t sim_exchange_get(const struct sim_tile *tile, unsigned index);
+int sim_exchange_put(struct sim_tile *tile, unsigned index, uint32_t value);
+
+/* --- tile.c --- */
+void sim_tile_record(struct sim_tile *tile, struct sim_context *c, enum sim_etype etype);
+
+/* --- exec_amp.c --- */
+void sim_weights_widen_f16(struct sim_tile *tile);
+void sim_weights_widen_f8(struct sim_tile *tile);
+
+/* The handler of a form, or of its faster twin when this host has AVX2 and F16C (same bits). */
+sim_exec *sim_handler(unsigned form);
+
+/* --- csr.c --- */
+int sim_csr_get(struct sim_context *c, unsigned index, uint32_t *value);
+int sim_csr_put(struct sim_context *c, unsigned index, uint32_t value);
+
+/* --- memory --- */
+static inline int sim_fault_at(struct sim_context *c, int etype, const char *reason,
+                               uint32_t address)
+{
+    c->reason = reason;
+    c->address = address;
+    return etype;
+}
+
+static inline bool sim_accessible(uint32_t address, uint32_t size)
+{
+    return address - IPU21_SRAM_BASE <= IPU21_SRAM_BYTES - size && (address & (size - 1)) == 0;
+}
+
+int sim_bad_access(struct sim_context *c, uint32_t address, uint32_t size);
+
+static inline void sim_stored(struct sim_context *c, uint32_t address, uint32_t size)
+{
+    uint32_t offset = address - IPU21_SRAM_BASE;
+    if (__builtin_expect(offset < SIM_REGION0_BYTES, 0))
+        sim_code_drop(c->tile, address, size, true);
+}
+
+static inline uint32_t sim_load32(const struct sim_context *c, uint32_t address)
+{
+    uint32_t value;
+    memcpy(&value, c->sram + (address - IPU21_SRAM_BASE), sizeof value);
+    return value;
+}
+
+static inline uint64_t sim_load64(const struct sim_context *c, uint32_t address)
+{
+    uint64_t value;
+    memcpy(&value, c->sram + (address - IPU21_SRAM_BASE), sizeof value);
+    return value;
+}
+
+/* --- registers --- */
+static inline uint64_t sim_pair(const struct sim_context *c, unsigned index)
+{
+    uint64_t value;
+    memcpy(&value, &c->a[index], sizeof value);
+    return value;
+}
+
+static inline void sim_set_pair(struct sim_context *c, unsigned index, uint64_t value)
+{
+    memcpy(&c->a[index], &value, sizeof value);
+}
+
+static inline float sim_float(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static inline uint32_t sim_bits(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+/* Raises floating point flags; returns the exception type when one of them is enabled. */
+static inline int sim_raise_fp(struct sim_context *c, uint32_t flags)
+{
+    c->fp_sts |= flags;
+    if ((c->fp_ctl & flags) == 0)
+        return SIM_ETYPE_NONE;
+    return sim_fault_at(c, SIM_ETYPE_FP, "an enabled floating point exception was raised", 0);
+}
+
+/* One step of xoroshiro128aox, facts/isa_semantics.md section 5. */
+uint64_t sim_random(struct sim_context *c);
+
+#endif

@@ -1,0 +1,73 @@
+/* The build of exec_f16.inc for hosts with AVX2 and F16C, and the choice between the two builds.
+ *
+ * F16C converts exactly as base/half.h does for the lanes that reach pack4(), and signalling NaNs
+ * become quiet ones that later become canonical either way. FMA is not in the target: products and
+ * sums must round as in the portable build.
+ */
+#include "device/sim/core.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,f16c"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,f16c")
+#endif
+
+typedef float v4 __attribute__((vector_size(16)));
+typedef float v8 __attribute__((vector_size(32)));
+typedef int32_t v4i __attribute__((vector_size(16)));
+typedef int16_t v4h __attribute__((vector_size(8)));
+
+#define FAST(id) sim_exec sim_fast_##id;
+#include "device/sim/fast.def"
+#undef FAST
+
+static inline v4 widen4(uint64_t packed)
+{
+    return (v4)_mm_cvtph_ps(_mm_cvtsi64_si128((long long)packed));
+}
+
+static inline uint64_t pack4(v4 value)
+{
+    __m128i packed = _mm_cvtps_ph((__m128)value, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    return (uint64_t)_mm_cvtsi128_si64(packed);
+}
+
+static inline int in_range4(v4 value)
+{
+    __m128 magnitude = _mm_andnot_ps(_mm_set1_ps(-0.0f), (__m128)value);
+    return _mm_movemask_ps(_mm_cmple_ps(magnitude, _mm_set1_ps(65504.0f))) == 15;
+}
+
+#define HANDLER(id) sim_fast_##id
+#include "device/sim/exec_f16.inc"
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+sim_exec *sim_handler(unsigned form)
+{
+#define FAST(id) [ISA_##id] = sim_fast_##id,
+    static sim_exec *const fast[ISA_COUNT] = {
+#include "device/sim/fast.def"
+    };
+#undef FAST
+    if (fast[form] && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c"))
+        return fast[form];
+    return sim_handlers[form];
+}
+
+#else
+
+sim_exec *sim_handler(unsigned form)
+{
+    return sim_handlers[form];
+}
+
+#endif
