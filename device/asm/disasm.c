@@ -87,8 +87,23 @@ static const char *spelling(const struct isa_inst *inst)
     return isa_forms[inst->form].mnemonic;
 }
 
+/* The two fillers have names of their own. */
+static const char *filler(const struct isa_inst *inst)
+{
+    if (inst->operand[1] != 0)
+        return NULL;
+    if (inst->form == ISA_SETZI_MR_ZIMM20 && inst->operand[0] == 14)
+        return "nop";
+    return inst->form == ISA_SETZI_AR_ZIMM20 && inst->operand[0] == 13 ? "fnop" : NULL;
+}
+
 static void put_inst(struct writer *writer, const struct isa_inst *inst)
 {
+    const char *name = filler(inst);
+    if (name != NULL) {
+        put(writer, "%s", name);
+        return;
+    }
     const struct isa_form *form = &isa_forms[inst->form];
     put(writer, "%s", spelling(inst));
     const char *at = strchr(form->syntax, ' ');

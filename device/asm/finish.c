@@ -55,12 +55,17 @@ static int undefined(struct asm_context *ctx, const struct asm_pending *pending,
                      const struct asm_value *value)
 {
     const struct asm_inst *inst = &pending->inst;
-    if (value->plus != NULL && value->plus->local_number)
+    if (value->plus != NULL && value->plus->local_number &&
+        value->plus->kind == ASM_SYMBOL_UNDEFINED)
         return asm_fail(ctx, inst->text, inst->at[index], "there is no label %s after this",
                         value->plus->name);
     if (value->minus != NULL && value->minus->kind == ASM_SYMBOL_UNDEFINED)
         return asm_fail(ctx, inst->text, inst->at[index], "symbol '%s' is not defined",
                         value->minus->name);
+    if (value->plus != NULL && value->minus != NULL)
+        return asm_fail(ctx, inst->text, inst->at[index],
+                        "the difference of '%s' and '%s' is not known: they are not in one section",
+                        value->plus->name, value->minus->name);
     return asm_fail(ctx, inst->text, inst->at[index],
                     "the value of this expression is not known to the assembler or the linker");
 }
