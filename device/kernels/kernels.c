@@ -128,7 +128,7 @@ int kernel_assemble(const struct kernel_spec *spec, struct buffer *object, struc
     int result =
         assemble(kernel_info(spec->family)->source, defines.list, defines.count, object, error);
     if (result)
-        ipu_error_wrap(error, "kernel %s", defines.name);
+        ipu_error_wrap(error, "kernel %s: ", defines.name);
     return result;
 }
 
@@ -136,7 +136,7 @@ int kernel_assemble_runtime(struct buffer *object, struct ipu_error *error)
 {
     int result = assemble("runtime.S", NULL, 0, object, error);
     if (result)
-        ipu_error_wrap(error, "tile runtime");
+        ipu_error_wrap(error, "tile runtime: ");
     return result;
 }
 

@@ -1,0 +1,356 @@
+// gemm_f16: out[rows x C] = x[rows x K] . w, f16 in and out, f16 partials over K.
+//
+// ABI (kernels.h): $m0 = {x, w, out, rows, x_stride, out_stride}. rows is R0 or R1. x and out are
+// in PANEL order, w is a sequence of 512-byte coefficient panels, columns outer.
+//
+// Scheme: per coefficient panel the supervisor fills the 64 AMP weight slots (CCCSLOAD moves by
+// itself, so the whole of w needs one put) and launches the workers with VERTEX_BASE = x + w 32 n:
+// each works on n = ceil(rows / 6) successive rows, the last one on the remainder. A column of
+// panels starts with a FIRST launch and ends with a LAST one, which leaves the accumulators zero;
+// ONLY is both. The worker code is in gemm_f16.inc, one family for one, two and more rows.
+//
+// Each worker finds in its scratch area: word 0 = out - x, for one and two rows with x of the LAST
+// panel, else of the FIRST; word 1 = the same for the second row (two rows), or the jump of x.
+// Idle workers of the one- and two-row families multiply rows past the end of x and store into
+// their own scratch area, so that the others pay no test.
+
+#include "runtime.inc"
+#include "gemm_f16.inc"
+
+.set KP, K / 16
+.set NP, C / 16
+.set SPILL, 0x40                    // in the scratch area: where idle workers store
+
+// The next \count coefficient pairs.
+.macro coefficients count
+    .rept \count
+    .if INTERLEAVED
+    ld128putcs 2 * slot
+    .else
+    ld64putcs 2 * slot
+    ld64putcs 2 * slot + 1
+    .endif
+    .set slot, slot + 1
+    .endr
+.endm
+
+// --- worker code of \n rows: labels first_\t, mid_\t, last_\t or only_\t --------------------------
+
+.macro gemm_only_code n
+    .if \n == 1
+    gemm1_only
+    .elseif \n == 2
+    gemm2_only
+    .else
+    gemmn_first GEMM_ONLY, \n
+    .endif
+.endm
+.macro gemm_first_code n, absolute
+    .if \n == 1
+    gemm1_first \absolute
+    .elseif \n == 2
+    gemm2_first \absolute
+    .else
+    gemmn_first GEMM_FIRST, \n
+    .endif
+.endm
+.macro gemm_mid_code n
+    .if \n == 1
+    gemm1_mid
+    .elseif \n == 2
+    gemm2_mid
+    .else
+    gemm_stream GEMM_MID, \n
+    .endif
+.endm
+.macro gemm_last_code n, absolute
+    .if \n >= 3
+    gemm_stream GEMM_LAST, \n
+    .elseif \n == 1 && \absolute
+    gemm1_last 1, $m0, $mzero
+    .elseif \n == 1
+    gemm1_last 0, VB, $m0
+    .elseif \absolute
+    gemm2_last 1, $m0, $mzero, $mzero
+    .else
+    gemm2_last 0, VB, $m0, $m1
+    .endif
+.endm
+
+.macro gemm_workers n, t, absolute
+    .worker
+    .align 8
+    .if KP == 1
+only_\t:
+    gemm_only_code \n
+    .else
+first_\t:
+    gemm_first_code \n, \absolute
+        .if KP > 2
+    .align 8
+mid_\t:
+    gemm_mid_code \n
+        .endif
+    .align 8
+last_\t:
+    gemm_last_code \n, \absolute
+    .endif
+.endm
+
+// --- dispatch: \q workers run code n\w, one runs m\s if \m, the others none ----------------------
+
+.macro gemm_branch kind, s, w, m
+d\kind\()_\s:
+    brnz $m9, \kind\()_n\w
+    .if \m
+    brnz $m8, \kind\()_m\s
+    .endif
+    exitz $mzero
+.endm
+.macro gemm_dispatch s, w, q, m
+    .worker
+    .align 8
+start_\s:
+    rt_worker_id $m8
+    cmpult $m9, $m8, \q
+    cmpeq $m8, $m8, \q
+    .if KP == 1
+    gemm_branch only, \s, \w, \m
+    .else
+    gemm_branch first, \s, \w, \m
+        .if KP > 2
+    gemm_branch mid, \s, \w, \m
+        .endif
+    gemm_branch last, \s, \w, \m
+    .endif
+.endm
+
+// --- supervisor ---------------------------------------------------------------------------------
+
+// $m1 := entry of a launch.
+.macro gemm_entry kind, s, w
+    .if mixed_\s == 0
+    setzi $m1, \kind\()_n\w
+    .elseif GEMM_IS_START_\kind
+    setzi $m1, start_\s
+    .else
+    setzi $m1, d\kind\()_\s
+    .endif
+.endm
+.set GEMM_IS_START_first, 1
+.set GEMM_IS_START_only, 1
+.set GEMM_IS_START_mid, 0
+.set GEMM_IS_START_last, 0
+
+.macro gemm_launch s
+    runall $m1, $m2, 8 * n_\s
+    sync 2
+.endm
+
+.macro gemm_panel kind, s, w
+    .set slot, 0
+    gemm_entry \kind, \s, \w
+    add $m2, $m2, $m3
+    coefficients 32
+    gemm_launch \s
+.endm
+
+.macro gemm_middle s, w
+    .if KP - 2 <= 4
+        .rept KP - 2
+    gemm_panel mid, \s, \w
+        .endr
+    .else
+        .if KP % 2
+    gemm_panel mid, \s, \w
+        .endif
+    setzi $m5, KP / 2 - 2
+middle_\s:
+    gemm_panel mid, \s, \w
+    gemm_panel mid, \s, \w
+    brnzdec $m5, middle_\s
+    .endif
+.endm
+
+// Scratch words of worker \w (at $m6): $m4 where the row exists, else a way into its own area.
+.macro gemm_word2 s, w
+    .if n_\s * (\w) < rows_\s
+    st32 $m4, $m6, $mzero, 64 * (\w)
+    .endif
+    .if n_\s * (\w) + n_\s > rows_\s
+    add $m5, $m1, (\w) * (RT_WORKER_STRIDE - 32 * n_\s)
+    coefficients 4
+        .if n_\s * (\w) >= rows_\s
+    st32 $m5, $m6, $mzero, 64 * (\w)
+        .endif
+        .if n_\s == 2
+    st32 $m5, $m6, $mzero, 64 * (\w) + 1
+        .endif
+    .elseif n_\s == 2
+    st32 $m4, $m6, $mzero, 64 * (\w) + 1
+    .endif
+.endm
+
+.macro gemm_table2 s
+    .if KP > 1
+    mul $m5, $m3, KP - 1
+    setzi $m1, RT_WORKER_SCRATCH + SPILL
+    setzi $m6, RT_WORKER_SCRATCH
+    coefficients 4
+    add $m5, $m5, $m2               // x of the last panel
+    coefficients 2
+    .else
+    setzi $m1, RT_WORKER_SCRATCH + SPILL
+    setzi $m6, RT_WORKER_SCRATCH
+    mov $m5, $m2
+    coefficients 3
+    .endif
+    coefficients 2
+    sub $m4, $m4, $m5
+    sub $m1, $m1, $m5
+    .irp w, 0, 1, 2, 3, 4, 5
+    gemm_word2 \s, \w
+    .endr
+.endm
+
+.macro gemm_tablen s
+    setzi $m6, RT_WORKER_SCRATCH
+    sub $m4, $m4, $m2
+    add $m5, $m3, -32 * n_\s
+    .if m_\s >= 3
+    add $m1, $m3, -32 * m_\s
+    .endif
+    coefficients 5
+    .irp w, 0, 1, 2, 3, 4, 5
+        .if n_\s * \w < rows_\s
+    st32 $m4, $m6, $mzero, 64 * \w
+            .if n_\s * \w + n_\s <= rows_\s
+    st32 $m5, $m6, $mzero, 64 * \w + 1
+            .elseif m_\s >= 3
+    st32 $m1, $m6, $mzero, 64 * \w + 1
+            .else
+    st32 $m4, $m6, $mzero, 64 * \w + 1
+            .endif
+        .endif
+    .endr
+.endm
+
+// The next column: out and with it word 0 (and word 1 for two rows) move on.
+.macro gemm_column s
+    ld32 $m5, $m0, $mzero, 5
+    ld32 $m2, $m0, $mzero, 0
+    setzi $m1, RT_WORKER_SCRATCH
+    .set slot, 0
+    coefficients 4
+    add $m4, $m4, $m5
+    coefficients 5
+    .irp w, 0, 1, 2, 3, 4, 5
+        .if n_\s * \w < rows_\s
+    st32 $m4, $m1, $mzero, 64 * \w
+            .if (n_\s == 2 && 2 * \w + 1 < rows_\s) || (n_\s * \w + 2 == rows_\s)
+    st32 $m4, $m1, $mzero, 64 * \w + 1
+            .endif
+        .endif
+    .endr
+.endm
+
+.macro gemm_column_rest s, w
+    .if KP == 1
+    gemm_entry only, \s, \w
+    .else
+    gemm_entry first, \s, \w
+    .endif
+    coefficients 32 - slot
+.endm
+
+// A whole call for \rows rows; the coefficients that are loaded already are counted by `slot`.
+.macro gemm_section s, w, rows
+    .set rows_\s, \rows
+    .set n_\s, (\rows + 5) / 6
+    .set q_\s, \rows / n_\s
+    .set m_\s, \rows - n_\s * q_\s
+    .set mixed_\s, n_\s >= 3 && q_\s < 6
+    .if n_\s <= 2
+    gemm_table2 \s
+    .else
+    gemm_tablen \s
+    .endif
+    .if NP > 1
+    setzi $m6, NP - 1
+    .endif
+    gemm_column_rest \s, \w
+column_\s:
+    gemm_launch \s
+    .if KP > 1
+    gemm_middle \s, \w
+    gemm_panel last, \s, \w
+    .endif
+    .if NP > 1
+    brnzdec $m6, next_\s
+    br $m10
+next_\s:
+    gemm_column \s
+    gemm_column_rest \s, \w
+    bri column_\s
+    .else
+    br $m10
+    .endif
+.endm
+
+.macro gemm_section_workers s
+    .if mixed_\s && m_\s
+    gemm_workers m_\s, m\s, 1
+    .endif
+.endm
+
+    .section .text.kernel, "ax"
+    .allow_optimizations
+    .align 8
+    .globl ENTRY
+    .type ENTRY, @function
+    .supervisor
+ENTRY:
+    ld32 $m1, $m0, $mzero, 1
+    ld32 $m2, $m0, $mzero, 0
+    ld32 $m3, $m0, $mzero, 4
+    ld32 $m4, $m0, $mzero, 2
+    .if R0 != R1
+    ld32 $m5, $m0, $mzero, 3
+    .endif
+    put $CCCSLOAD, $m1
+    .set slot, 0
+    .if R0 != R1
+    cmpeq $m5, $m5, R0
+    coefficients 5
+    brz $m5, rows_b_entry
+    .endif
+    gemm_section a, a, R0
+    .if R0 != R1
+rows_b_entry:
+    .set slot, 5
+        .if (R0 + 5) / 6 == (R1 + 5) / 6
+    gemm_section b, a, R1
+        .else
+    gemm_section b, b, R1
+        .endif
+    .endif
+
+    gemm_workers n_a, na, 0
+    gemm_section_workers a
+    .if mixed_a
+    gemm_dispatch a, a, q_a, m_a
+    .endif
+    .if R0 != R1
+        .if n_a != n_b
+    gemm_workers n_b, nb, 0
+        .endif
+    gemm_section_workers b
+        .if mixed_b
+            .if n_a == n_b
+    gemm_dispatch b, a, q_b, m_b
+            .else
+    gemm_dispatch b, b, q_b, m_b
+            .endif
+        .endif
+    .endif
+    .size ENTRY, . - ENTRY

@@ -1,0 +1,115 @@
+/* module: device/sim */
+/* gemm_f16 on the simulated tile against a plain model that rounds where the kernel rounds. */
+#include "tests/unit/kernel_harness.h"
+
+#include <stdio.h>
+
+enum { X = 0x60000, W = 0x80000, OUT = 0xc8000, CANARY = 0x7bcd };
+
+struct shape {
+    uint32_t k, c, rows, r0, r1;
+};
+
+static float value(const struct harness *h, uint32_t base, uint32_t index)
+{
+    return half_to_float(peek16(h, base + 2 * index));
+}
+
+/* Partial sum of one panel in the AMP's order: four phases of four exact products. */
+static float panel_sum(const struct harness *h, const struct shape *s, float sum, uint32_t row,
+                       uint32_t column, uint32_t panel)
+{
+    uint32_t inner = s->k / 16;
+    uint32_t x = (panel * s->rows + row) * 16, w = ((column / 16) * inner + panel) * 256;
+    for (uint32_t phase = 0; phase < 4; phase++) {
+        float p[4];
+        for (uint32_t i = 0; i < 4; i++)
+            p[i] = value(h, X, x + 4 * phase + i) *
+                   value(h, W, w + kernel_weight_slot(4 * phase + i, column % 16));
+        sum = sum + ((p[0] + p[1]) + (p[2] + p[3]));
+    }
+    return sum;
+}
+
+static float f16(float v)
+{
+    return half_to_float(half_from_float_saturate(v));
+}
+
+/* Workers with the code for one row keep two chains and add them at the end (a lone second row of
+ * the two-row code does not); otherwise the sum is rounded after each panel. */
+static uint16_t model(const struct harness *h, const struct shape *s, uint32_t row, uint32_t column)
+{
+    uint32_t inner = s->k / 16, n = (s->rows + 5) / 6, own = s->rows - row / n * n;
+    bool chains = n != 2 && (own < n ? own : n) == 1;
+    float sum[2] = {0, 0};
+    for (uint32_t panel = 0; panel < inner; panel++) {
+        float *chain = &sum[chains ? panel & 1 : 0];
+        *chain = f16(panel_sum(h, s, *chain, row, column, panel));
+    }
+    return half_from_float_saturate(sum[0] + sum[1]);
+}
+
+static void fill(struct harness *h, const struct shape *s)
+{
+    for (uint32_t i = 0; i < s->k * s->rows; i++)
+        poke16(h, X + 2 * i, half_from_float(harness_normal(h)));
+    for (uint32_t i = 0; i < s->k * s->c; i++)
+        poke16(h, W + 2 * i, half_from_float(harness_normal(h) * 0.125f));
+    for (uint32_t i = 0; i < s->rows * s->c + 128; i++)
+        poke16(h, OUT - 128 + 2 * i, CANARY);
+}
+
+static uint32_t run(const struct shape *s, bool exact)
+{
+    struct harness h;
+    struct kernel_spec spec = {KERNEL_GEMM_F16, {1, s->k, s->c, s->r0, s->r1}};
+    harness_open(&h, &spec);
+    fill(&h, s);
+    uint32_t args[KERNEL_MAX_ARGS] = {X, W, OUT, s->rows, s->rows * 32, s->rows * 32};
+    uint32_t cycles = harness_call(&h, args, 6);
+    for (uint32_t column = 0; column < s->c; column++)
+        for (uint32_t row = 0; row < s->rows; row++) {
+            uint32_t at = (column / 16 * s->rows + row) * 16 + column % 16;
+            ck_assert_msg(peek16(&h, OUT + 2 * at) == model(&h, s, row, column),
+                          "k %u c %u rows %u: row %u column %u is %g, not %g", s->k, s->c, s->rows,
+                          row, column, (double)value(&h, OUT, at),
+                          (double)half_to_float(model(&h, s, row, column)));
+        }
+    for (uint32_t i = 0; i < 64; i++) {
+        ck_assert_uint_eq(peek16(&h, OUT - 128 + 2 * i), CANARY);
+        ck_assert_uint_eq(peek16(&h, OUT + 2 * (s->rows * s->c + i)), CANARY);
+    }
+    if (exact)
+        ck_assert_msg(cycles == kernel_cycles(&spec, args), "k %u c %u rows %u of %u, %u: %u, not %u",
+                      s->k, s->c, s->rows, s->r0, s->r1, cycles, kernel_cycles(&spec, args));
+    harness_close(&h);
+    return cycles;
+}
+
+START_TEST(every_row_count_matches_the_model)
+{
+    uint32_t rows = (uint32_t)_i;
+    static const uint32_t inner[] = {16, 32, 48, 64, 112, 144}, columns[] = {16, 48};
+    for (unsigned i = 0; i < 6; i++)
+        for (unsigned j = 0; j < 2; j++) {
+            struct shape s = {inner[i], columns[j], rows, rows, rows};
+            uint32_t cycles = run(&s, false);
+            printf("%u %u %u %u\n", rows, s.k, s.c, cycles);
+        }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("kernel_gemm");
+    TCase *tcase = tcase_create("gemm");
+    tcase_set_timeout(tcase, 60);
+    tcase_add_loop_test(tcase, every_row_count_matches_the_model, 1, 41);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
