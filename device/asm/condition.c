@@ -186,6 +186,10 @@ int condition_directive(struct asm_context *ctx, struct asm_text *text, const ch
                         size_t from, bool *handled)
 {
     *handled = true;
+    if (name[1] != 'i' && name[1] != 'e') {
+        *handled = false;
+        return 0;
+    }
     for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
         if (strcmp(tests[i].name, name) == 0)
             return open_condition(ctx, text, tests[i].test, from);

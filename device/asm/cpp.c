@@ -237,6 +237,33 @@ static int directive(struct cpp *cpp, const struct asm_text *line)
     return 0; /* #pragma, #line, #warning: nothing to do */
 }
 
+/* Whether a line names a macro: most do not and pass through as they are. */
+static bool names_macro(struct cpp *cpp, const struct asm_text *line)
+{
+    const char *data = line->data;
+    for (size_t at = 0; at < line->length;) {
+        size_t from = at;
+        while (asm_identifier_char(data[at]))
+            at++;
+        if (at == from)
+            at++;
+        else if (cpp_macro_find(cpp, data + from, at - from) != NULL)
+            return true;
+    }
+    return false;
+}
+
+static int text_line(struct cpp *cpp, const struct asm_text *line)
+{
+    struct cpp_tokens tokens = {0}, expanded = {0};
+    if (!names_macro(cpp, line))
+        return line->length != 0 ? asm_lines_add(cpp->ctx, cpp->out, line) : 0;
+    int code = cpp_tokenize(cpp, line, 0, &tokens);
+    if (code == 0)
+        code = cpp_expand(cpp, line, &tokens, 0, true, &expanded);
+    return code != 0 ? code : emit_line(cpp, line, &expanded);
+}
+
 static int run_lines(struct cpp *cpp)
 {
     for (;;) {
@@ -245,17 +272,11 @@ static int run_lines(struct cpp *cpp)
         int code = cpp_read_line(cpp, &line, &is_directive);
         if (code <= 0)
             return code;
-        struct cpp_tokens tokens = {0}, expanded = {0};
         code = 0;
-        if (is_directive) {
+        if (is_directive)
             code = directive(cpp, &line);
-        } else if (active(cpp)) {
-            code = cpp_tokenize(cpp, &line, 0, &tokens);
-            if (code == 0)
-                code = cpp_expand(cpp, &line, &tokens, 0, true, &expanded);
-            if (code == 0)
-                code = emit_line(cpp, &line, &expanded);
-        }
+        else if (active(cpp))
+            code = text_line(cpp, &line);
         if (code != 0)
             return code;
     }

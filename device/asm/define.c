@@ -132,6 +132,7 @@ int macro_define(struct asm_context *ctx, struct asm_text *text, size_t from)
         return asm_fail(ctx, text, cursor.at - length, "macro '%.*s' is already defined",
                         (int)length, name);
     macro->name = asm_copy(ctx, name, length);
+    macro->name_length = length;
     if (macro->name == NULL)
         return ctx->failed;
     int code = 0;
@@ -175,31 +176,51 @@ struct output {
     size_t length, capacity;
 };
 
-static int put(struct output *out, const char *data, size_t length, uint32_t column, bool moving)
+static int reserve(struct output *out, size_t length)
 {
-    if (out->length + length + 1 > out->capacity) {
-        size_t capacity = (out->capacity + length + 64) * 2;
-        if (capacity > 16u * ASM_MAX_LINE)
-            return asm_fail(out->ctx, NULL, 0,
-                            "a macro expands to a statement of more than %d "
-                            "characters",
-                            8 * ASM_MAX_LINE);
-        char *grown = asm_alloc(out->ctx, capacity, 1);
-        uint16_t *columns = asm_alloc(out->ctx, capacity, sizeof(*columns));
-        if (grown == NULL || columns == NULL)
-            return out->ctx->failed;
-        if (out->length != 0) {
-            memcpy(grown, out->data, out->length);
-            memcpy(columns, out->columns, out->length * sizeof(*columns));
-        }
-        out->data = grown;
-        out->columns = columns;
-        out->capacity = capacity;
+    if (out->length + length + 1 <= out->capacity)
+        return 0;
+    size_t capacity = (out->capacity + length + 64) * 2;
+    if (capacity > 16u * ASM_MAX_LINE)
+        return asm_fail(out->ctx, NULL, 0,
+                        "a macro expands to a statement of more than %d characters",
+                        8 * ASM_MAX_LINE);
+    char *grown = asm_alloc(out->ctx, capacity, 1);
+    uint16_t *columns = asm_alloc(out->ctx, capacity, sizeof(*columns));
+    if (grown == NULL || columns == NULL)
+        return out->ctx->failed;
+    if (out->length != 0) {
+        memcpy(grown, out->data, out->length);
+        memcpy(columns, out->columns, out->length * sizeof(*columns));
     }
-    for (size_t i = 0; i < length; i++) {
-        out->columns[out->length] = (uint16_t)(column + (moving ? i : 0));
-        out->data[out->length++] = data[i];
-    }
+    out->data = grown;
+    out->columns = columns;
+    out->capacity = capacity;
+    return 0;
+}
+
+/* Appends an argument's text; all of it has the column of the parameter. */
+static int put_argument(struct output *out, const char *data, uint32_t column)
+{
+    size_t length = strlen(data);
+    int code = reserve(out, length);
+    if (code != 0)
+        return code;
+    memcpy(out->data + out->length, data, length + 1);
+    for (size_t i = 0; i < length; i++)
+        out->columns[out->length++] = (uint16_t)column;
+    return 0;
+}
+
+/* Appends the body's own text. */
+static int put_body(struct output *out, const struct asm_text *line, size_t from, size_t to)
+{
+    int code = reserve(out, to - from);
+    if (code != 0)
+        return code;
+    memcpy(out->data + out->length, line->data + from, to - from);
+    for (size_t i = from; i < to; i++)
+        out->columns[out->length++] = (uint16_t)asm_column(line, i);
     out->data[out->length] = '\0';
     return 0;
 }
@@ -236,39 +257,49 @@ static int substitute_line(struct asm_context *ctx, const struct asm_macro *macr
 {
     struct output out = {.ctx = ctx};
     char number[16];
-    int code = put(&out, "", 0, 0, false);
+    int code = 0;
     for (size_t at = 0; code == 0 && at < line->length;) {
-        size_t skip = 1;
-        const char *text = NULL;
-        if (line->data[at] == '\\')
-            text = replacement(macro, values, line->data + at, &skip, number, ctx->macro_counter);
-        uint32_t column = asm_column(line, at);
-        if (text != NULL)
-            code = put(&out, text, strlen(text), column, false);
-        else
-            code = put(&out, line->data + at, 1, column, true);
+        const char *slash = strchr(line->data + at, '\\');
+        size_t end = slash != NULL ? (size_t)(slash - line->data) : line->length, skip = 1;
+        if (end > at) {
+            code = put_body(&out, line, at, end);
+            at = end;
+            continue;
+        }
+        const char *text = replacement(macro, values, slash, &skip, number, ctx->macro_counter);
+        code = text != NULL ? put_argument(&out, text, asm_column(line, at))
+                            : put_body(&out, line, at, at + 1);
         at += skip;
     }
-    *result = *line;
+    if (code == 0)
+        code = reserve(&out, 0);
     result->data = out.data;
     result->length = (uint32_t)out.length;
     result->columns = out.columns;
     return code;
 }
 
+/* Whether arguments brought in something that makes more than one statement of a line. */
+static bool needs_splitting(const struct asm_text *line)
+{
+    return line->length == 0 || (line->length > 1 && strpbrk(line->data, ";{}") != NULL) ||
+           line->data[0] == ' ' || line->data[line->length - 1] == ' ';
+}
+
 int macro_substitute(struct asm_context *ctx, const struct asm_macro *macro,
                      const char *const *values, const struct asm_origin *origin,
                      struct asm_lines *out)
 {
-    struct asm_lines lines = {0};
-    for (size_t i = 0; i < macro->body.count; i++) {
-        struct asm_text line;
-        int code = substitute_line(ctx, macro, values, &macro->body.items[i], &line);
+    int code = 0;
+    for (size_t i = 0; code == 0 && i < macro->body.count; i++) {
+        struct asm_text line = macro->body.items[i];
+        if (strchr(line.data, '\\') != NULL)
+            code = substitute_line(ctx, macro, values, &macro->body.items[i], &line);
         line.origin = origin;
+        struct asm_lines one = {.items = &line, .count = 1};
         if (code == 0)
-            code = asm_lines_add(ctx, &lines, &line);
-        if (code != 0)
-            return code;
+            code = needs_splitting(&line) ? macro_split(ctx, &one, out)
+                                          : asm_lines_add(ctx, out, &line);
     }
-    return macro_split(ctx, &lines, out);
+    return code;
 }

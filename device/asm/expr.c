@@ -362,8 +362,10 @@ static int unary(struct asm_cursor *cursor, unsigned depth, const struct asm_exp
 
 static const struct operator_row *operator_at(struct asm_cursor *cursor)
 {
-    cursor_peek(cursor);
+    char c = cursor_peek(cursor);
     const char *data = cursor->text->data + cursor->at;
+    if (c == '\0' || strchr("|&=!<>+-^*/%", c) == NULL)
+        return NULL;
     for (size_t i = 0; i < sizeof(operators) / sizeof(operators[0]); i++)
         if (strncmp(data, operators[i].text, strlen(operators[i].text)) == 0)
             return &operators[i];

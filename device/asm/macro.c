@@ -289,7 +289,7 @@ static int read_arguments(struct asm_cursor *cursor, const struct asm_macro *mac
 static struct asm_macro *find(const struct asm_context *ctx, const char *name, size_t length)
 {
     for (struct asm_macro *macro = ctx->macros; macro != NULL; macro = macro->next)
-        if (strncmp(macro->name, name, length) == 0 && macro->name[length] == '\0')
+        if (macro->name_length == length && memcmp(macro->name, name, length) == 0)
             return macro;
     return NULL;
 }

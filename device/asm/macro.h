@@ -12,6 +12,7 @@ struct asm_parameter {
 
 struct asm_macro {
     const char *name;
+    size_t name_length;
     struct asm_parameter *parameters;
     size_t parameter_count, parameter_capacity;
     struct asm_lines body;
