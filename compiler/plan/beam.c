@@ -32,6 +32,7 @@ struct beam {
     struct space *space;
     unsigned width;
     uint32_t memory_price;
+    uint32_t reach; /* candidates looked at, best proxies first */
     struct state states[BEAM_MAX_WIDTH], next[BEAM_MAX_WIDTH];
     unsigned count;
     struct expansion *expansions;
@@ -144,6 +145,7 @@ static void expand(struct beam *beam, uint32_t index)
     for (unsigned p = 0; p < beam->count; p++) {
         solution_layouts(s, beam->states[p].pick);
         uint32_t count = s->classes[op->class_index].count;
+        count = count < beam->reach ? count : beam->reach;
         for (uint32_t c = 0; c < count && !s->oom; c++)
             expand_one(beam, p, index, c);
     }
@@ -231,8 +233,8 @@ static bool beam_walk(struct beam *beam, struct budget *budget)
     return true;
 }
 
-bool beam_run(struct space *space, unsigned width, uint32_t memory_price, struct budget *budget,
-              struct pool *pool)
+bool beam_run(struct space *space, unsigned width, uint32_t reach, uint32_t memory_price,
+              struct budget *budget, struct pool *pool)
 {
     struct beam *beam = ipu_calloc(1, sizeof *beam);
     if (beam == NULL) {
@@ -242,6 +244,7 @@ bool beam_run(struct space *space, unsigned width, uint32_t memory_price, struct
     beam->space = space;
     beam->width = width < BEAM_MAX_WIDTH ? width : BEAM_MAX_WIDTH;
     beam->memory_price = memory_price;
+    beam->reach = reach;
     bool found = false;
     if (beam_open(beam, space) && beam_walk(beam, budget)) {
         for (unsigned i = 0; i < beam->count; i++) {
@@ -306,6 +309,7 @@ static bool lean_run(struct space *s, struct solution *best, struct memory_use *
     beam->space = s;
     beam->width = 1;
     beam->memory_price = 1 << 20;
+    beam->reach = UINT32_MAX;
     bool walked = beam_open(beam, s) && beam_walk(beam, NULL);
     if (walked)
         memcpy(best->pick, beam->states[0].pick, sizeof(uint16_t) * s->model->op_count);
@@ -321,12 +325,15 @@ static bool lean_run(struct space *s, struct solution *best, struct memory_use *
 
 bool baseline_run(struct space *space, struct solution *best, struct memory_use *use)
 {
-    static const uint32_t prices[] = {0, 4, 64, 1024};
+    static const struct {
+        uint32_t reach, memory_price;
+    } tries[] = {{48, 8},         {48, 100},        {UINT32_MAX, 0},
+                 {UINT32_MAX, 4}, {UINT32_MAX, 64}, {UINT32_MAX, 1024}};
     struct pool pool;
     if (!pool_open(&pool, space, 1))
         return false;
-    for (unsigned i = 0; i < sizeof prices / sizeof *prices && !space->oom; i++)
-        if (beam_run(space, 1, prices[i], NULL, &pool)) {
+    for (unsigned i = 0; i < sizeof tries / sizeof *tries && !space->oom; i++)
+        if (beam_run(space, 1, tries[i].reach, tries[i].memory_price, NULL, &pool)) {
             solution_copy(space, best, &pool.list[0]);
             return solution_memory(space, best->pick, use);
         }

@@ -200,22 +200,21 @@ static uint32_t class_find(const struct cand_class *class, const struct plan_cho
     return UINT32_MAX;
 }
 
-/* Tile orders that differ once axes of size one are left out. */
-static bool order_distinct(const struct plan_choice *c, unsigned order)
+/* Whether two orders number the tiles alike: axes of size one do not count. */
+static bool same_strides(const struct plan_choice *c, unsigned one, unsigned other)
 {
     struct plan_choice x = *c, y = *c;
-    x.order = (uint8_t)order;
-    for (unsigned earlier = 0; earlier < order; earlier++) {
-        y.order = (uint8_t)earlier;
-        bool same = grid_tile(&x, UINT16_MAX, 0, 1 % c->gm, 0, 0) ==
-                        grid_tile(&y, UINT16_MAX, 0, 1 % c->gm, 0, 0) &&
-                    grid_tile(&x, UINT16_MAX, 0, 0, 1 % c->gn, 0) ==
-                        grid_tile(&y, UINT16_MAX, 0, 0, 1 % c->gn, 0) &&
-                    grid_tile(&x, UINT16_MAX, 0, 0, 0, 1 % c->gk) ==
-                        grid_tile(&y, UINT16_MAX, 0, 0, 0, 1 % c->gk);
-        if (same)
+    x.order = (uint8_t)one;
+    y.order = (uint8_t)other;
+    struct grid_strides a = grid_strides(&x, UINT16_MAX), b = grid_strides(&y, UINT16_MAX);
+    return (c->gm == 1 || a.i == b.i) && (c->gn == 1 || a.j == b.j) && (c->gk == 1 || a.k == b.k);
+}
+
+static bool order_distinct(const struct plan_choice *c, unsigned order)
+{
+    for (unsigned earlier = 0; earlier < order; earlier++)
+        if (same_strides(c, order, earlier))
             return false;
-    }
     return true;
 }
 

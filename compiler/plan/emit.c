@@ -24,13 +24,13 @@ static int compare_jobs(const void *x, const void *y)
     return a->inner < b->inner ? -1 : a->inner > b->inner;
 }
 
-static struct plan_gemm_job job_at(const struct space *s, const struct model_op *op,
+static struct plan_gemm_job job_at(const struct grid_strides *g, const struct model_op *op,
                                    const struct plan_choice *c, uint32_t index)
 {
     uint32_t k = index % c->gk, j = index / c->gk % c->gn, i = index / c->gk / c->gn % c->gm;
     uint32_t b = index / c->gk / c->gn / c->gm;
     struct plan_gemm_job job = {
-        .tile = (uint16_t)grid_tile(c, s->tiles, gemm_group(op->batch, c->gb, b), i, j, k),
+        .tile = (uint16_t)grid_tile(g, gemm_group(op->batch, c->gb, b), i, j, k),
         .batch = (uint16_t)b,
         .row = b * op->rows + cut_at(op->rows, c->gm, i),
         .inner = cut_at(op->inners, c->gk, k),
@@ -45,12 +45,13 @@ static bool emit_jobs(struct space *s, const struct model_op *op, const struct c
                       struct arena *arena, struct plan_op *out)
 {
     const struct plan_choice *c = &cand->choice;
+    struct grid_strides g = grid_strides(c, s->tiles);
     out->job_count = op->batch * c->gm * c->gn * c->gk;
     out->jobs = ARENA_ARRAY(arena, struct plan_gemm_job, out->job_count);
     if (out->jobs == NULL)
         return false;
     for (uint32_t i = 0; i < out->job_count; i++)
-        out->jobs[i] = job_at(s, op, c, i);
+        out->jobs[i] = job_at(&g, op, c, i);
     qsort(out->jobs, out->job_count, sizeof *out->jobs, compare_jobs);
     out->inner_parts = c->gk;
     out->chunk = c->chunk;

@@ -78,13 +78,14 @@ static struct lay *lay_left(struct space *s, const struct model_op *op, const st
 {
     push_row_cuts(s, op->batch, op->rows, c->gm, 1);
     push_panel_cuts(s, op->inners, c->gk, 1);
+    struct grid_strides g = grid_strides(c, s->tiles);
     s->tiles_list.count = 0;
     for (uint32_t b = 0; b < op->batch; b++)
         for (uint32_t i = 0; i < c->gm; i++)
             for (uint32_t k = 0; k < c->gk; k++)
                 for (uint32_t j = 0; j < c->gn; j++)
                     u32_push(s, &s->tiles_list,
-                             grid_tile(c, s->tiles, gemm_group(op->batch, c->gb, b), i, j, k));
+                             grid_tile(&g, gemm_group(op->batch, c->gb, b), i, j, k));
     return lay_intern(s, c->gn);
 }
 
@@ -99,12 +100,13 @@ static struct lay *lay_right(struct space *s, const struct model_op *op,
             u32_push(s, &s->row_cuts, b * depth + 16 * cut_at(op->inners, c->gk, k));
     u32_push(s, &s->row_cuts, op->batch * depth);
     push_panel_cuts(s, op->panels, c->gn, 1);
+    struct grid_strides g = grid_strides(c, s->tiles);
     for (uint32_t b = 0; b < op->batch; b++)
         for (uint32_t k = 0; k < c->gk; k++)
             for (uint32_t j = 0; j < c->gn; j++)
                 for (uint32_t i = 0; i < c->gm; i++)
                     u32_push(s, &s->tiles_list,
-                             grid_tile(c, s->tiles, gemm_group(op->batch, c->gb, b), i, j, k));
+                             grid_tile(&g, gemm_group(op->batch, c->gb, b), i, j, k));
     return lay_intern(s, c->gm);
 }
 
@@ -114,25 +116,27 @@ static struct lay *lay_partial(struct space *s, const struct model_op *op,
 {
     push_row_cuts(s, op->batch, op->rows, c->gm, 1);
     push_panel_cuts(s, op->panels, c->gn, 1);
+    struct grid_strides g = grid_strides(c, s->tiles);
     s->tiles_list.count = 0;
     for (uint32_t b = 0; b < op->batch; b++)
         for (uint32_t i = 0; i < c->gm; i++)
             for (uint32_t j = 0; j < c->gn; j++)
                 for (uint32_t k = 0; k < c->gk; k++)
                     u32_push(s, &s->tiles_list,
-                             grid_tile(c, s->tiles, gemm_group(op->batch, c->gb, b), i, j, k));
+                             grid_tile(&g, gemm_group(op->batch, c->gb, b), i, j, k));
     return lay_intern(s, c->gk);
 }
 
 static void push_scattered_row(struct space *s, const struct model_op *op,
                                const struct plan_choice *c, uint32_t b, uint32_t i, uint32_t x)
 {
+    struct grid_strides g = grid_strides(c, s->tiles);
     for (uint32_t j = 0; j < c->gn; j++) {
         uint32_t n = cut_at(op->panels, c->gn, j + 1) - cut_at(op->panels, c->gn, j);
         uint32_t subs = c->sp < n ? c->sp : n;
         for (uint32_t y = 0; y < subs; y++)
             u32_push(s, &s->tiles_list,
-                     grid_tile(c, s->tiles, gemm_group(op->batch, c->gb, b), i, j, x * c->sp + y));
+                     grid_tile(&g, gemm_group(op->batch, c->gb, b), i, j, x * c->sp + y));
     }
 }
 
@@ -211,15 +215,19 @@ uint32_t gemm_compute_cycles(const struct model_op *op, const struct plan_choice
 void gemm_ready(struct space *space, const struct model_op *op, struct cand *cand)
 {
     const struct plan_choice *c = &cand->choice;
-    const struct flow *flow = space->model->flow;
-    uint32_t depth = (uint32_t)flow->tensors[op->flow->a].columns;
     cand->ready = true;
     cand->compute = gemm_compute_cycles(op, c, &cand->exchange);
     cand->parts = c->gk * gemm_chunks(ceil_div(op->inners, c->gk), c->chunk);
     cand->need_a = lay_left(space, op, c);
-    cand->need_b = lay_right(space, op, c, depth);
     cand->partial = lay_partial(space, op, c);
     cand->out = c->gk == 1 || c->replicate ? cand->partial : lay_scattered(space, op, c);
-    cand->bad =
-        cand->need_a == NULL || cand->need_b == NULL || cand->partial == NULL || cand->out == NULL;
+    cand->bad = cand->need_a == NULL || cand->partial == NULL || cand->out == NULL;
+}
+
+struct lay *gemm_right(struct space *space, const struct model_op *op, struct cand *cand)
+{
+    uint32_t depth = (uint32_t)space->model->flow->tensors[op->flow->a].columns;
+    if (cand->need_b == NULL)
+        cand->need_b = lay_right(space, op, &cand->choice, depth);
+    return cand->need_b;
 }

@@ -175,13 +175,23 @@ struct lay *lay_grid(struct space *space, uint32_t rows, uint32_t panels, uint32
                      unsigned order, uint32_t offset);
 struct lay *lay_balanced(struct space *space, uint32_t tensor);
 void lay_balanced_grid(uint64_t rows, uint64_t panels, uint32_t tiles, uint32_t *gm, uint32_t *gn);
-/* Tile of grid coordinates (i, j, k) of batch group g. */
-uint32_t grid_tile(const struct plan_choice *c, uint32_t tiles, uint32_t group, uint32_t i,
-                   uint32_t j, uint32_t k);
+/* Tile numbers of a GEMM grid: coordinates times strides, from the choice's offset. */
+struct grid_strides {
+    uint32_t offset, group, i, j, k, tiles;
+};
+struct grid_strides grid_strides(const struct plan_choice *c, uint32_t tiles);
+static inline uint32_t grid_tile(const struct grid_strides *g, uint32_t group, uint32_t i,
+                                 uint32_t j, uint32_t k)
+{
+    uint32_t tile = g->offset + group * g->group + i * g->i + j * g->j + k * g->k;
+    return tile < g->tiles ? tile : tile - g->tiles;
+}
 bool lay_emit(const struct lay *lay, struct arena *arena, struct plan_layout *out);
 
 /* gemm.c: layouts and own cost of a GEMM choice. */
 void gemm_ready(struct space *space, const struct model_op *op, struct cand *cand);
+/* The boxes of the right operand, made at first use; NULL when memory is out. */
+struct lay *gemm_right(struct space *space, const struct model_op *op, struct cand *cand);
 uint32_t gemm_group(uint32_t batch, uint32_t groups, uint32_t b);
 /* Cycles of the fullest tile: products and reduction; *exchange gets the reduction's exchange. */
 uint32_t gemm_compute_cycles(const struct model_op *op, const struct plan_choice *c,
@@ -248,8 +258,8 @@ bool pool_open(struct pool *pool, struct space *space, unsigned capacity);
 bool pool_offer(struct pool *pool, struct space *space, const struct solution *solution);
 void solution_copy(struct space *space, struct solution *to, const struct solution *from);
 bool solution_new(struct space *space, struct solution *solution);
-bool beam_run(struct space *space, unsigned width, uint32_t memory_price, struct budget *budget,
-              struct pool *pool);
+bool beam_run(struct space *space, unsigned width, uint32_t reach, uint32_t memory_price,
+              struct budget *budget, struct pool *pool);
 bool baseline_run(struct space *space, struct solution *best, struct memory_use *use);
 /* Local moves from `start` until the budget ends; better solutions go to the pool. */
 void improve_run(struct space *space, const struct solution *start, struct pool *pool,

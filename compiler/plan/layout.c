@@ -189,15 +189,16 @@ struct lay *lay_balanced(struct space *space, uint32_t tensor)
 static const uint8_t grid_orders[GRID_ORDERS][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0},
                                                     {2, 0, 1}, {2, 1, 0}}; /* slowest to fastest */
 
-uint32_t grid_tile(const struct plan_choice *c, uint32_t tiles, uint32_t group, uint32_t i,
-                   uint32_t j, uint32_t k)
+struct grid_strides grid_strides(const struct plan_choice *c, uint32_t tiles)
 {
-    const uint32_t at[3] = {i, j, k}, size[3] = {c->gm, c->gn, c->gk};
+    const uint32_t size[3] = {c->gm, c->gn, c->gk};
     const uint8_t *order = grid_orders[c->order];
-    uint32_t index = at[order[0]];
-    index = index * size[order[1]] + at[order[1]];
-    index = index * size[order[2]] + at[order[2]];
-    return (c->offset + group * size[0] * size[1] * size[2] + index) % tiles;
+    uint32_t stride[3];
+    stride[order[2]] = 1;
+    stride[order[1]] = size[order[2]];
+    stride[order[0]] = size[order[2]] * size[order[1]];
+    return (struct grid_strides){
+        c->offset, size[0] * size[1] * size[2], stride[0], stride[1], stride[2], tiles};
 }
 
 static int compare_blocks(const void *x, const void *y)

@@ -108,9 +108,9 @@ static void add_resident(struct tally *t, uint32_t index)
                   op->a.copies, false);
     if (op->b.kind != SOURCE_HOST || seen_before(t, index, true))
         return;
-    if (gemm)
+    if (gemm && gemm_right(s, op, cand) != NULL)
         add_weights(t, cand->need_b, op->b.copies);
-    else
+    else if (!gemm)
         add_second(t, op, s->value[index], cell_bytes(s, op->flow->b), op->b.copies);
 }
 
@@ -147,7 +147,7 @@ static void add_gemm_step(struct tally *t, uint32_t index)
     struct lay *a = solution_source(s, &op->a), *b = solution_source(s, &op->b);
     if (a != NULL)
         add_gathered(t, a, cand->need_a);
-    if (b != NULL) {
+    if (b != NULL && gemm_right(s, op, cand) != NULL) {
         add_weights(t, cand->need_b, 1);
         for (uint32_t tile = 0; tile < s->tiles; tile++) /* gathered cells and index table */
             add_bytes(t, tile, cand->need_b->cells[tile] * 64ull,
@@ -287,8 +287,10 @@ uint64_t candidate_bytes(struct space *s, uint32_t index, uint32_t pick)
         const struct lay *out = cand->out ? cand->out : lay_balanced(s, op->flow->out);
         return out == NULL ? 0 : (uint64_t)out->max_cells * op->out_words * 4 * 2;
     }
-    uint64_t weights = ((uint64_t)cand->need_b->max_rows + 15) / 16 * cand->need_b->max_panels *
-                       cand->need_b->max_blocks * 512 * (op->b.copies ? op->b.copies : 1);
+    const struct plan_choice *c = &cand->choice;
+    uint64_t inners = (op->inners + c->gk - 1u) / c->gk, panels = (op->panels + c->gn - 1u) / c->gn;
+    uint64_t jobs = (op->batch + c->gb - 1u) / c->gb;
+    uint64_t weights = inners * panels * jobs * 512 * (op->b.copies ? op->b.copies : 1);
     uint64_t bytes =
         weights + (uint64_t)cand->need_a->max_cells * 32 * (op->a.copies ? op->a.copies : 1);
     if (cand->parts == 1)
@@ -316,7 +318,7 @@ uint32_t solution_row_bytes(struct space *s, const uint16_t *pick)
         if (a != NULL && op->flow->kind != FLOW_PERMUTE)
             traffic_add(s, a, gemm ? cand->need_a : s->value[i], 8);
         if (b != NULL && (gemm || op->flow->row_map.axes == 0))
-            traffic_add(s, b, gemm ? cand->need_b : need_second(s, op, s->value[i]), 8);
+            traffic_add(s, b, gemm ? gemm_right(s, op, cand) : need_second(s, op, s->value[i]), 8);
         for (uint32_t t = 0; t < s->tiles; t++) {
             uint32_t runs = s->receive_runs[t] + s->send_runs[t];
             runs += op->flow->kind == FLOW_PERMUTE ? 2 * cand->cells[t] : 0;

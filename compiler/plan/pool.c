@@ -35,18 +35,25 @@ static unsigned size_class(unsigned n)
     return bits;
 }
 
+/* Needs the layouts of the solution: an elementwise operation counts by whether it stays in place.
+ */
 uint64_t solution_family(struct space *space, const uint16_t *pick)
 {
     uint64_t family = 1;
+    if (!solution_layouts(space, pick))
+        return 0;
     for (uint32_t i = 0; i < space->model->op_count; i++) {
         const struct model_op *op = &space->model->ops[i];
         if (op->flow->kind == FLOW_REPEAT)
             continue;
         const struct plan_choice *c = &space->classes[op->class_index].list[pick[i]].choice;
-        uint64_t kind = c->kind;
+        const struct lay *out = space->value[i];
+        uint64_t kind = solution_source(space, &op->a) == out;
         if (c->kind == CHOICE_GEMM)
-            kind |= (uint64_t)size_class(c->gk) << 8 | (uint64_t)size_class(c->gm) << 16 |
-                    (uint64_t)(c->replicate ? 2 : c->sr > 1) << 24;
+            kind = 2 | (uint64_t)size_class(c->gk) << 8 | (uint64_t)size_class(c->gm) << 16 |
+                   (uint64_t)(c->replicate ? 2 : c->sr > 1) << 24;
+        else if (kind == 0)
+            kind = (uint64_t)size_class(out->nr) << 8 | (uint64_t)size_class(out->np) << 16;
         family = hash64_mix(family ^ hash64_mix(kind + i));
     }
     return family;
@@ -79,10 +86,10 @@ static void pool_remove(struct pool *pool, unsigned at)
 bool pool_offer(struct pool *pool, struct space *space, const struct solution *solution)
 {
 
-    uint64_t family = solution_family(space, solution->pick);
     if (pool->count == pool->capacity &&
         solution->cost.cycles >= pool->list[pool->count - 1].cost.cycles)
         return false;
+    uint64_t family = solution_family(space, solution->pick);
     for (unsigned i = 0; i < pool->count; i++) {
         if (pool->family[i] != family)
             continue;

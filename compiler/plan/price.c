@@ -123,14 +123,14 @@ static uint32_t words_of(const struct space *s, uint32_t tensor)
     return s->model->flow->tensors[tensor].type == FLOW_F32 ? 16 : 8;
 }
 
-static struct op_cost price_gemm(struct space *s, const struct model_op *op,
-                                 const struct cand *cand, const struct lay *a, const struct lay *b)
+static struct op_cost price_gemm(struct space *s, const struct model_op *op, struct cand *cand,
+                                 const struct lay *a, const struct lay *b)
 {
     traffic_reset(s);
     if (op->a.kind != SOURCE_HOST && a != NULL)
         traffic_add(s, a, cand->need_a, 8);
     uint32_t gather = 0, copy;
-    if (op->b.kind != SOURCE_HOST && b != NULL) {
+    if (op->b.kind != SOURCE_HOST && b != NULL && gemm_right(s, op, cand) != NULL) {
         traffic_add(s, b, cand->need_b, 8);
         gather = plan_cost_gather(cand->need_b->max_cells * 16, 2);
     }

@@ -251,7 +251,7 @@ static int run(struct search *search, struct ipu_error *error)
         if (status != 0)
             return status;
         set_budget(search, units / 2);
-        beam_run(search->space, SEARCH_BEAM_WIDTH, 0, &search->budget, &search->pool);
+        beam_run(search->space, SEARCH_BEAM_WIDTH, UINT32_MAX, 0, &search->budget, &search->pool);
         units /= 2;
     } else if (search->options->search_ms == 0) {
         units /= SEARCH_RESUME_SHARE;

@@ -97,10 +97,14 @@ static bool receive_box(struct space *s, const struct lay *source, const struct 
         uint32_t local = local_cells(source, t, &box, &inside);
         if (inside)
             continue;
-        s->copies[t] += local * words;
-        if (local == whole)
+        if (local == whole) {
+            s->copies[t] += local * words;
             continue;
-        s->receive[t] += (whole - local) * words;
+        }
+        /* What others hear anyway is heard by its owner too; else it is copied. */
+        bool hears = need->reps > 1;
+        s->copies[t] += hears ? 0 : local * words;
+        s->receive[t] += (whole - (hears ? 0 : local)) * words;
         s->receive_runs[t] += runs;
         remote = true;
     }
