@@ -81,6 +81,7 @@ static void forget_run(struct sim_chip *chip)
         struct settle_port *port = &chip->settle.ports[i];
         port->faulted = false;
         port->event_count = 0;
+        port->last_store = 0;
         if (port->host) {
             port->host->words.count = 0;
             port->host->listed = false;
