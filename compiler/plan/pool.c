@@ -1,7 +1,7 @@
 /* Solutions, the pool of the best of each layout family, and the work budget.
  *
- * A family is what makes plans alike for the exchange scheduler: per GEMM the classes of its inner
- * split, scatter direction and row split; per elementwise operation the kind of choice. The pool
+ * A family is what makes plans alike for the exchange scheduler: per GEMM the class of its inner
+ * split and the scatter direction; per elementwise operation whether it stays in place. The pool
  * holds at most one solution a family, best first, ties in order of arrival.
  */
 #include "compiler/plan/internal.h"
@@ -50,7 +50,7 @@ uint64_t solution_family(struct space *space, const uint16_t *pick)
         const struct lay *out = space->value[i];
         uint64_t kind = solution_source(space, &op->a) == out;
         if (c->kind == CHOICE_GEMM)
-            kind = 2 | (uint64_t)size_class(c->gk) << 8 | (uint64_t)size_class(c->gm) << 16 |
+            kind = 2 | (uint64_t)size_class(c->gk) << 8 |
                    (uint64_t)(c->replicate ? 2 : c->sr > 1) << 24;
         else if (kind == 0)
             kind = (uint64_t)size_class(out->nr) << 8 | (uint64_t)size_class(out->np) << 16;

@@ -109,7 +109,7 @@ static bool resume_frontier(struct search *search)
             solution_memory(s, solution.pick, &use) && memory_fits(&use))
             pool_offer(&search->pool, s, &solution);
     }
-    for (uint32_t i = 0; i < search->state.visited_count; i++)
+    for (uint32_t i = 0; search->pool.count > 0 && i < search->state.visited_count; i++)
         visited_add(s, search->state.visited[i]);
     return search->pool.count > 0;
 }
