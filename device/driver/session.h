@@ -1,0 +1,36 @@
+/* Private to device/driver: one open device and the package on it. */
+#ifndef IPU_DRIVER_SESSION_H
+#define IPU_DRIVER_SESSION_H
+
+#include "device/driver/driver.h"
+#include "device/driver/stream.h"
+#include "device/driver/transport.h"
+
+#include "base/buffer.h"
+
+enum {
+    SESSION_COMMAND_PAGE = 4096, /* bytes of page 0 */
+    SESSION_DEFAULT_TIMEOUT =
+        10000, /* milliseconds for one mark, facts/host_protocol.md section 6 */
+};
+#define SESSION_DEFAULT_CYCLES (UINT64_C(1) << 36)
+
+struct device_session {
+    struct device_options options;
+    struct transport *transport;
+    const struct package *package; /* loaded, or NULL */
+    struct hash resident;          /* digest of what is on the device; meaningful when `ready` */
+    bool ready;                    /* loaded, initialised and waiting for a run */
+    bool has_run;
+    uint8_t *pages; /* page 0, then page 1: both attached */
+    size_t page_bytes;
+    struct stream_contents contents; /* of inputs and parameters, by tensor */
+    struct stream_store streams;     /* output pages of the last run, by tile */
+    struct stream_outputs outputs;   /* gathered tensors, by tensor */
+    struct buffer report;            /* of the last fault, NUL-terminated */
+    double load_ms, initialize_ms;
+};
+
+void session_progress(const struct device_session *session, const char *stage, double fraction);
+
+#endif
