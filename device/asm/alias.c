@@ -73,7 +73,7 @@ static int move(struct asm_context *ctx, struct asm_text *text, struct asm_writt
     const struct asm_operand *to = &w->operands[0], *from = &w->operands[1];
     if (w->count != 2 || to->file == 0 || from->file == 0)
         return wrong(ctx, text, w, "two registers");
-    if (to->file == 'm' && from->file == 'a' && to->count == 1) {
+    if (to->file == 'm' && from->file == 'a' && to->count == 1 && from->count == 1) {
         w->mnemonic = "atom";
         return 0;
     }

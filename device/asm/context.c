@@ -15,7 +15,9 @@ uint32_t asm_column(const struct asm_text *text, size_t offset)
         return text->first_column + (uint32_t)offset;
     if (text->length == 0)
         return text->first_column;
-    return text->columns[offset < text->length ? offset : text->length - 1];
+    if (offset >= text->length)
+        return text->columns[text->length - 1] + 1u;
+    return text->columns[offset];
 }
 
 static void append_origin(struct ipu_error *error, const struct asm_origin *origin)

@@ -33,8 +33,12 @@ static int fail(struct evaluator *ev, const char *message)
 {
     struct asm_text place = *ev->line;
     place.columns = NULL;
-    if (ev->at < ev->tokens->count)
-        place.first_column = ev->tokens->items[ev->at].column;
+    const struct cpp_tokens *tokens = ev->tokens;
+    if (ev->at < tokens->count)
+        place.first_column = tokens->items[ev->at].column;
+    else if (tokens->count != 0)
+        place.first_column =
+            tokens->items[tokens->count - 1].column + tokens->items[tokens->count - 1].length;
     return asm_fail(ev->cpp->ctx, &place, 0, "%s", message);
 }
 

@@ -52,7 +52,8 @@ static int fail_at(struct cpp *cpp, const struct asm_text *line, const struct cp
     if (at < tokens->count)
         place.first_column = tokens->items[at].column;
     else if (tokens->count > 0)
-        place.first_column = tokens->items[tokens->count - 1].column;
+        place.first_column =
+            tokens->items[tokens->count - 1].column + tokens->items[tokens->count - 1].length;
     return asm_fail(cpp->ctx, &place, 0, "%s", message);
 }
 
