@@ -73,7 +73,7 @@ struct sim_op {
 /* Accumulators by set and unit: even[s][u] is AACC[16s + 2u], odd[s][u] the one after it. */
 struct sim_accumulators {
     float even[2][8], odd[2][8];
-};
+} __attribute__((aligned(64)));
 
 /* A worker or the supervisor (which uses only the main lane). */
 struct sim_context {
@@ -99,12 +99,13 @@ struct sim_context {
 struct sim_weights {
     float f16[2][4][4][8];
     float f8[2][4][8][8];
-};
+} __attribute__((aligned(64)));
 
 struct sim_page;
 
 struct sim_tile {
     struct sim_context context[7]; /* 0 supervisor */
+    void *block;                   /* the allocation that holds this aligned struct */
     uint8_t *sram;
     struct sim_code *code;
     bool owns_code;
@@ -119,8 +120,8 @@ struct sim_tile {
     uint32_t csr[256];         /* supervisor registers without other storage */
     bool consensus, run_error; /* SSR.LC, SSR.RAERR */
     unsigned active_workers;
-    uint64_t last_exit; /* issue cycle of the latest exit */
-    uint32_t cost;      /* cycles of the supervisor instruction being executed */
+    uint64_t joined; /* when a local sync may end: after the latest exit */
+    uint32_t cost;   /* cycles of the supervisor instruction being executed */
 
     uint64_t ready[SIM_M_COUNT]; /* cycle from which a supervisor register may be used */
     struct sim_word *words;      /* supervisor decode cache, see supervisor.c */
@@ -215,10 +216,15 @@ static inline bool sim_accessible(uint32_t address, uint32_t size)
 
 int sim_bad_access(struct sim_context *c, uint32_t address, uint32_t size);
 
+/* A store may hit decoded code; the first word of a page also belongs to the page before it. */
 static inline void sim_stored(struct sim_context *c, uint32_t address, uint32_t size)
 {
     uint32_t offset = address - IPU21_SRAM_BASE;
-    if (__builtin_expect(offset < SIM_REGION0_BYTES, 0))
+    if (offset >= SIM_REGION0_BYTES)
+        return;
+    struct sim_page *const *page = &c->tile->pages[offset / SIM_PAGE_BYTES];
+    bool first = offset % SIM_PAGE_BYTES < 4 && offset != 0;
+    if (__builtin_expect(*page != NULL || (first && page[-1] != NULL), 0))
         sim_code_drop(c->tile, address, size, true);
 }
 

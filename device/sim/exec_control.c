@@ -83,8 +83,8 @@ static int worker_exit(struct sim_context *c, bool status)
     c->active = false;
     struct sim_tile *tile = c->tile;
     tile->active_workers--;
-    if (c->cycle > tile->last_exit)
-        tile->last_exit = c->cycle;
+    if (c->cycle + IPU21_SYNC_LOCAL > tile->joined)
+        tile->joined = c->cycle + IPU21_SYNC_LOCAL;
     tile->consensus = tile->consensus && status;
     return 0;
 }

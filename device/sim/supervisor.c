@@ -34,7 +34,7 @@ struct sim_word {
 
 struct sim_word *sim_words_create(void)
 {
-    return ipu_calloc(SIM_WORD_CACHE, sizeof(struct sim_word));
+    return ipu_calloc(SIM_WORD_CACHE + 1, sizeof(struct sim_word)); /* the last: row_word() */
 }
 
 static enum word_kind form_kind(unsigned form)
@@ -94,8 +94,49 @@ static void word_decode(struct sim_word *entry, uint32_t word, uint32_t next)
     }
 }
 
+/* The exchange form of a word, or ISA_COUNT: what isa_decode() says, from the leading bits. Rows
+ * are long and run once, so their words are not worth the table (nor a place in the cache). */
+static unsigned row_form(uint32_t word)
+{
+    switch (word >> 26) {
+    case 0x60000000u >> 26:
+        return ISA_DELAYPIC_ZIMM7_ZIMM1_ZIMM18;
+    case 0x64000000u >> 26:
+        return ISA_DELAYXPIC_ZIMM12_ZIMM1_ZIMM13;
+    case 0x70000000u >> 26:
+    case 0x74000000u >> 26:
+        return (word & 0x100000) != 0 ? ISA_SENDPIC_ZIMM6_ZIMM2_ZIMM18
+                                      : ISA_SENDOFF_ZIMM12_ZIMM11_SCTL3;
+    case 0x78000000u >> 26:
+    case 0x7c000000u >> 26:
+        return ISA_SEND_ZIMM6_WADDR18_SCTL3;
+    case 0xf0000000u >> 26:
+    case 0xf4000000u >> 26:
+    case 0xf8000000u >> 26:
+    case 0xfc000000u >> 26:
+        return ISA_SENDPICP_ZIMM6_WADDR18_SCTL3_ZIMM1_ZIMM14_ZIMM18;
+    default:
+        return ISA_COUNT;
+    }
+}
+
+static const struct sim_word *row_word(struct sim_tile *tile, unsigned form, uint32_t word,
+                                       uint32_t next)
+{
+    struct sim_word *entry = &tile->words[SIM_WORD_CACHE];
+    entry->half.run = sim_handlers[form];
+    entry->half.imm = (int32_t)word;
+    entry->half.extra = next;
+    entry->size = (word >> 28) == 15 ? 8 : 4;
+    entry->kind = WORD_PLAIN;
+    return entry;
+}
+
 static const struct sim_word *word_find(struct sim_tile *tile, uint32_t word, uint32_t next)
 {
+    unsigned form = row_form(word);
+    if (form != ISA_COUNT)
+        return row_word(tile, form, word, next);
     struct sim_word *entry = &tile->words[(word * 0x9e3779b1u) >> 26];
     if (!entry->valid || entry->word != word || (entry->size == 8 && entry->next != next))
         word_decode(entry, word, next);
@@ -202,10 +243,9 @@ static uint64_t issue_cycle(const struct sim_tile *tile, const struct sim_word *
 static void sync_local(struct sim_tile *tile, uint64_t issue)
 {
     struct sim_context *c = &tile->context[0];
-    uint64_t joined = tile->last_exit + IPU21_SYNC_LOCAL;
     c->pc += 4;
     c->bundles++;
-    c->cycle = issue + 1 > joined ? issue + 1 : joined;
+    c->cycle = issue + 1 > tile->joined ? issue + 1 : tile->joined;
 }
 
 /* Executes one instruction. Returns true and the reason when the tile stops. */

@@ -25,14 +25,17 @@ static void contexts_clear(struct sim_tile *tile)
 
 struct sim_tile *sim_tile_create(unsigned logical, uint8_t *sram)
 {
-    struct sim_tile *tile = ipu_calloc(1, sizeof *tile);
-    if (!tile)
+    size_t align = _Alignof(struct sim_tile);
+    void *block = ipu_calloc(1, sizeof(struct sim_tile) + align);
+    if (!block)
         return NULL;
+    struct sim_tile *tile = (void *)(((uintptr_t)block + align - 1) & ~(uintptr_t)(align - 1));
+    tile->block = block;
     tile->logical = logical;
     tile->sram = sram;
     tile->words = sim_words_create();
     if (!tile->words) {
-        ipu_free(tile);
+        ipu_free(block);
         return NULL;
     }
     contexts_clear(tile);
@@ -49,7 +52,7 @@ void sim_tile_destroy(struct sim_tile *tile)
         sim_code_destroy(tile->code);
     ipu_free(tile->words);
     ipu_free(tile->events);
-    ipu_free(tile);
+    ipu_free(tile->block);
 }
 
 void sim_tile_share(struct sim_tile *tile, struct sim_code *code)
@@ -73,7 +76,7 @@ void sim_tile_reset(struct sim_tile *tile, uint32_t entry_pc, uint64_t cycle)
     tile->f16_valid = tile->f8_valid = false;
     tile->consensus = tile->run_error = false;
     tile->active_workers = 0;
-    tile->last_exit = 0;
+    tile->joined = 0;
     tile->epoch = cycle;
     tile->stream_control = 0;
     tile->event_count = 0;
@@ -93,8 +96,8 @@ static enum sim_stop run_workers_alone(struct sim_tile *tile, uint64_t limit)
     if (tile->active_workers != 0)
         return SIM_STOP_LIMIT;
     tile->zone = IPU21_ZONE_LOCAL;
-    if (tile->last_exit > tile->context[0].cycle)
-        tile->context[0].cycle = tile->last_exit;
+    if (tile->joined > tile->context[0].cycle)
+        tile->context[0].cycle = tile->joined;
     return SIM_STOP_SYNC;
 }
 
