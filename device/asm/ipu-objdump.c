@@ -125,7 +125,7 @@ static int dump_package(const char *path, const struct buffer *file, long tile,
     struct package *package = NULL;
     int code = package_read(file->data, file->size, &package, error);
     if (code != 0)
-        return ipu_error_wrap(error, "%s", path);
+        return ipu_error_wrap(error, "%s: ", path);
     size_t count;
     const struct package_segment *segments = package_segments(package, &count);
     struct notes notes = {package, package_labels, package_nothing};

@@ -183,7 +183,7 @@ static int fill(struct link *link)
     for (size_t i = 0; i < link->object_count; i++)
         for (size_t j = 0; code == 0 && j < link->objects[i].section_count; j++) {
             struct link_section *section = &link->objects[i].sections[j];
-            if (!section->live || section->data == NULL)
+            if (!section->live || section->data == NULL || section->size == 0)
                 continue;
             memcpy(link->bytes->data + (section->address - link->options->base), section->data,
                    section->size);
