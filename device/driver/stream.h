@@ -12,11 +12,21 @@
 
 #include <stdbool.h>
 
+/* Which batches each loop nest of a call touches, and how long each tile's input stream is. */
+struct stream_span {
+    uint32_t first, last; /* batches */
+};
+struct stream_plan {
+    struct stream_span *spans;    /* by nest */
+    uint32_t length[IPU21_TILES]; /* bytes that input nests reach */
+};
+
 /* Contents of each tensor that goes to the device: the package's own or the caller's. */
 struct stream_contents {
     size_t count;
-    const uint8_t **data;  /* by tensor; NULL for outputs */
-    uint8_t **replacement; /* owned copies, or NULL */
+    const uint8_t **data;        /* by tensor; NULL for outputs */
+    uint8_t **replacement;       /* owned copies, or NULL */
+    struct stream_plan plans[2]; /* by call */
 };
 IPU_MUST_CHECK int stream_contents_begin(struct stream_contents *contents,
                                          const struct package *package, struct ipu_error *error);

@@ -1,0 +1,73 @@
+/* Host phases of a call: see call.h for the protocol.
+ *
+ * The host never touches a page between the write of a mark and its return to 0, except for pages
+ * that the protocol says are free.
+ */
+#include "device/driver/call.h"
+
+#include "base/log.h"
+
+static const char *const call_names[] = {"initialize", "run"};
+
+static uint8_t *tile_pages(const struct device_session *session)
+{
+    return session->pages + SESSION_COMMAND_PAGE;
+}
+
+static int rendezvous(struct device_session *session, struct ipu_error *error)
+{
+    struct transport *t = session->transport;
+    uint32_t timeout = session->options.timeout_ms;
+    atomic_thread_fence(memory_order_seq_cst);
+    int code = t->ops->mark_write(t, TRANSPORT_GS2, 1, error);
+    if (code != 0)
+        return code;
+    return t->ops->mark_wait(t, TRANSPORT_GS2, timeout ? timeout : SESSION_DEFAULT_TIMEOUT,
+                             session->options.cancel, error);
+}
+
+/* Output batch whose exit is phase `phase`, or -1. */
+static int64_t output_batch(uint32_t inputs, uint32_t outputs, uint32_t phase)
+{
+    if (phase < 2 * inputs || (phase - 2 * inputs) % 2 != 0 || outputs == 0)
+        return -1;
+    return (phase - 2 * inputs) / 2;
+}
+
+static int run_phase(struct device_session *session, enum package_call call, uint32_t phase,
+                     struct ipu_error *error)
+{
+    const struct package_info *info = package_get_info(session->package);
+    uint32_t inputs = info->batches_in[call], outputs = info->batches_out[call];
+    int64_t next = output_batch(inputs, outputs, phase + 1);
+    int64_t ends = output_batch(inputs, outputs, phase);
+    if (phase % 2 == 0 && phase / 2 < inputs)
+        stream_fill(session->package, call, &session->contents, phase / 2, tile_pages(session));
+    if (next >= 0)
+        stream_poison(&session->streams, (uint32_t)next, tile_pages(session));
+    int code = rendezvous(session, error);
+    if (code == 0 && ends >= 0)
+        stream_take(&session->streams, (uint32_t)ends, tile_pages(session));
+    return code;
+}
+
+int call_run(struct device_session *session, enum package_call call, struct ipu_error *error)
+{
+    const struct package_info *info = package_get_info(session->package);
+    uint32_t phases = info->phases[call];
+    uint64_t cycles = session->options.cycle_limit;
+    log_event(session->options.log, LOG_LEVEL_INFO, "", "invoking streaming host exchange call",
+              "call=\"%s\" command=0 phases=%u", call_names[call], phases);
+    session->transport->ops->begin(session->transport, cycles ? cycles : SESSION_DEFAULT_CYCLES);
+    for (uint32_t phase = 0; phase < phases; phase++) {
+        session_progress(session, call_names[call], (double)phase / phases);
+        int code = run_phase(session, call, phase, error);
+        if (code != 0) {
+            ipu_error_wrap(error, "call \"%s\", host phase %u of %u", call_names[call], phase,
+                           phases);
+            return code;
+        }
+    }
+    session_progress(session, call_names[call], 1.0);
+    return 0;
+}

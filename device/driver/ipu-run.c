@@ -1,0 +1,269 @@
+/* ipu-run: executes a package on a device, with no daemon and no compiler in the process.
+ *
+ * Results go to stdout as key=value lines, everything else to stderr. Exit codes are those of
+ * base/errors.def: 0 ran, 2 usage or invalid input, 3 damaged package or no memory, 4 device fault
+ * or timeout.
+ */
+#include "device/driver/driver.h"
+#include "device/driver/profile.h"
+
+#include "base/buffer.h"
+#include "base/log.h"
+#include "device/ipu21/topology.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_BINDINGS = 64, USAGE = 2 };
+static const size_t MAX_PACKAGE = (size_t)4 << 30, MAX_INPUT = (size_t)1 << 30;
+
+struct binding {
+    char *name;
+    const char *file;
+};
+
+struct arguments {
+    const char *package, *profile, *device;
+    struct binding inputs[MAX_BINDINGS], outputs[MAX_BINDINGS];
+    unsigned input_count, output_count;
+    unsigned threads, repeat, timeout_ms;
+    bool strict, log;
+};
+
+static void print_help(FILE *out)
+{
+    fputs("usage: ipu-run FILE.ipuexe [options]\n"
+          "Loads a package on a device, runs it and prints what its cycle samples say.\n"
+          "  --input NAME=FILE   contents of an input, row-major; default: those in the package\n"
+          "  --output NAME=FILE  where to write an output\n"
+          "  --profile FILE      write the profile (proto/profile.proto)\n"
+          "  --repeat N          run N times (1)\n"
+          "  --threads N         host threads of the simulated device (all processors)\n"
+          "  --strict            count received words against the package's declarations\n"
+          "  --timeout MS        for each host synchronisation (10000)\n"
+          "  --device NAME       device to use (sim)\n"
+          "  --log               print log events to stderr\n",
+          out);
+}
+
+static int usage(const char *why, const char *what)
+{
+    fprintf(stderr, "ipu-run: %s%s\n", why, what);
+    print_help(stderr);
+    return USAGE;
+}
+
+static bool parse_binding(struct binding *list, unsigned *count, char *text)
+{
+    char *equals = strchr(text, '=');
+    if (!equals || equals == text || equals[1] == '\0' || *count == MAX_BINDINGS)
+        return false;
+    *equals = '\0';
+    list[(*count)++] = (struct binding){text, equals + 1};
+    return true;
+}
+
+static bool parse_number(const char *text, unsigned low, unsigned *value)
+{
+    char *end;
+    errno = 0;
+    unsigned long number = strtoul(text, &end, 10);
+    if (errno != 0 || *end != '\0' || end == text || *text == '-' || number < low ||
+        number > 1000000000)
+        return false;
+    *value = (unsigned)number;
+    return true;
+}
+
+static const struct option option_table[] = {{"input", required_argument, NULL, 'i'},
+                                             {"output", required_argument, NULL, 'o'},
+                                             {"profile", required_argument, NULL, 'p'},
+                                             {"threads", required_argument, NULL, 't'},
+                                             {"repeat", required_argument, NULL, 'r'},
+                                             {"strict", no_argument, NULL, 's'},
+                                             {"timeout", required_argument, NULL, 'w'},
+                                             {"device", required_argument, NULL, 'd'},
+                                             {"log", no_argument, NULL, 'l'},
+                                             {"help", no_argument, NULL, 'h'},
+                                             {NULL, 0, NULL, 0}};
+
+static bool apply_option(struct arguments *a, int option)
+{
+    switch (option) {
+    case 'i':
+        return parse_binding(a->inputs, &a->input_count, optarg);
+    case 'o':
+        return parse_binding(a->outputs, &a->output_count, optarg);
+    case 'p':
+        a->profile = optarg;
+        return true;
+    case 't':
+        return parse_number(optarg, 0, &a->threads);
+    case 'r':
+        return parse_number(optarg, 1, &a->repeat);
+    case 'w':
+        return parse_number(optarg, 1, &a->timeout_ms);
+    case 'd':
+        a->device = optarg;
+        return true;
+    case 's':
+        a->strict = true;
+        return true;
+    default:
+        a->log = true;
+        return true;
+    }
+}
+
+/* 0, or an exit code; *done: nothing is left to do. */
+static int parse(struct arguments *a, int argc, char **argv, bool *done)
+{
+    int option;
+    *done = false;
+    while ((option = getopt_long(argc, argv, "", option_table, NULL)) != -1) {
+        if (option == 'h') {
+            print_help(stdout);
+            *done = true;
+            return 0;
+        }
+        if (option == '?')
+            return USAGE;
+        if (!apply_option(a, option))
+            return usage("bad value: ", optarg);
+    }
+    if (optind + 1 != argc)
+        return usage("one package is needed", "");
+    a->package = argv[optind];
+    return 0;
+}
+
+static int read_package(const char *path, struct package **out, struct ipu_error *error)
+{
+    struct buffer file = {0};
+    int code = buffer_read_file(&file, path, MAX_PACKAGE);
+    if (code != 0) {
+        buffer_free(&file);
+        return ipu_error_set(error, code == -ENOENT ? IPU_ERR_NOT_FOUND : IPU_ERR_IO, "%s: %s",
+                             path, strerror(-code));
+    }
+    code = package_read(file.data, file.size, out, error);
+    buffer_free(&file);
+    if (code != 0)
+        ipu_error_wrap(error, "%s", path);
+    return code;
+}
+
+static int set_inputs(struct device_session *session, const struct arguments *a,
+                      struct ipu_error *error)
+{
+    for (unsigned i = 0; i < a->input_count; i++) {
+        struct buffer file = {0};
+        int code = buffer_read_file(&file, a->inputs[i].file, MAX_INPUT);
+        if (code != 0)
+            code = ipu_error_set(error, IPU_ERR_NOT_FOUND, "%s: %s", a->inputs[i].file,
+                                 strerror(-code));
+        else
+            code = device_set_input(session, a->inputs[i].name, file.data, file.size, error);
+        buffer_free(&file);
+        if (code != 0)
+            return code;
+    }
+    return 0;
+}
+
+static int write_file(const char *path, const void *data, size_t size, struct ipu_error *error)
+{
+    int code = buffer_write_file(path, data, size);
+    if (code != 0)
+        return ipu_error_set(error, IPU_ERR_IO, "%s: %s", path, strerror(-code));
+    return 0;
+}
+
+static int write_outputs(const struct device_session *session, const struct arguments *a,
+                         struct ipu_error *error)
+{
+    for (unsigned i = 0; i < a->output_count; i++) {
+        size_t size;
+        const uint8_t *data = device_output(session, a->outputs[i].name, &size);
+        if (!data)
+            return ipu_error_set(error, IPU_ERR_NOT_FOUND, "the package has no output called %s",
+                                 a->outputs[i].name);
+        int code = write_file(a->outputs[i].file, data, size, error);
+        if (code != 0)
+            return code;
+    }
+    return 0;
+}
+
+static int write_profile(const struct device_session *session, const struct package *package,
+                         const struct device_summary *summary, const char *path,
+                         struct ipu_error *error)
+{
+    struct buffer bytes = {0};
+    int code = profile_build(session, package, summary, &bytes, error);
+    if (code == 0)
+        code = write_file(path, bytes.data, bytes.size, error);
+    buffer_free(&bytes);
+    if (code == 0)
+        printf("profile=%s tiles=%d samples=%" PRIu64 "\n", path, IPU21_TILES, summary->samples);
+    return code;
+}
+
+static int run(struct device_session *session, const struct package *package,
+               const struct arguments *a, struct ipu_error *error)
+{
+    struct device_summary summary = {0};
+    int code = device_load(session, package, error);
+    if (code == 0)
+        code = set_inputs(session, a, error);
+    for (unsigned i = 0; i < a->repeat && code == 0; i++) {
+        code = device_run(session, &summary, error);
+        if (code == 0)
+            printf("cycles=%" PRIu64 " minimumTileCycles=%" PRIu64 " samples=%" PRIu64
+                   " bundles=%" PRIu64 " loadMilliseconds=%.3f initializeMilliseconds=%.3f"
+                   " runMilliseconds=%.3f\n",
+                   summary.cycles, summary.minimum_cycles, summary.samples, summary.bundles,
+                   summary.load_ms, summary.initialize_ms, summary.run_ms);
+    }
+    if (code == 0)
+        code = write_outputs(session, a, error);
+    if (code == 0 && a->profile)
+        code = write_profile(session, package, &summary, a->profile, error);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    struct arguments a = {.device = "sim", .repeat = 1};
+    struct ipu_error error = {0};
+    struct package *package = NULL;
+    struct device_session *session = NULL;
+    struct log log = {.sink = log_sink_file, .context = stderr, .level = LOG_LEVEL_INFO};
+    bool done;
+    int code = parse(&a, argc, argv, &done);
+    if (code != 0 || done)
+        return code;
+    code = read_package(a.package, &package, &error);
+    if (code == 0) {
+        struct device_options options = {.device = a.device,
+                                         .threads = a.threads,
+                                         .strict = a.strict,
+                                         .timeout_ms = a.timeout_ms,
+                                         .log = a.log ? &log : NULL};
+        code = device_open(&options, &session, &error);
+    }
+    if (code == 0)
+        code = run(session, package, &a, &error);
+    if (code != 0) {
+        fprintf(stderr, "ipu-run: %s: %s\n", ipu_err_text(code), error.text);
+        if (session)
+            fputs(device_fault_report(session), stderr);
+    }
+    device_close(session);
+    package_destroy(package);
+    return code == 0 ? 0 : ipu_err_exit_code(code);
+}

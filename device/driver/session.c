@@ -1,0 +1,341 @@
+/* Sessions: opening, loading, running, results (device/driver/driver.h).
+ *
+ * A package is resident from a successful load until something fails; then the next load resets the
+ * device and starts over.
+ */
+#include "device/driver/session.h"
+
+#include "device/driver/call.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "device/ipu21/topology.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+static struct log *log_of(const struct device_session *session)
+{
+    return session->options.log;
+}
+
+void session_progress(const struct device_session *session, const char *stage, double fraction)
+{
+    if (session->options.progress)
+        session->options.progress(session->options.progress_context, stage, fraction);
+}
+
+static double milliseconds_since(uint64_t begin)
+{
+    return (double)(clock_ns() - begin) / 1e6;
+}
+
+/* --- opening --- */
+
+static int allocate_pages(struct device_session *session, struct ipu_error *error)
+{
+    session->page_bytes = SESSION_COMMAND_PAGE + (size_t)IPU21_TILES * PACKAGE_PAGE_BYTES;
+    void *pages =
+        mmap(NULL, session->page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED)
+        return ipu_error_set(error, IPU_ERR_NO_MEMORY, "no memory for %zu bytes of host pages",
+                             session->page_bytes);
+    session->pages = pages;
+    return 0;
+}
+
+static int open_transport(struct device_session *session, struct ipu_error *error)
+{
+    const char *device = session->options.device ? session->options.device : "sim";
+    log_event(log_of(session), LOG_LEVEL_INFO, "", "opening IPU device", "path=\"%s\"", device);
+    if (strcmp(device, "sim") != 0)
+        return ipu_error_set(error, IPU_ERR_UNSUPPORTED,
+                             "device %s: only the simulated device \"sim\" can be opened", device);
+    int code = transport_sim_open(&session->options, &session->transport, error);
+    if (code != 0)
+        return code;
+    log_event(log_of(session), LOG_LEVEL_INFO, "", "IPU device attached", "path=%s", device);
+    log_event(log_of(session), LOG_LEVEL_INFO, "", "initializing IPU device", "%s", "");
+    code = session->transport->ops->reset(session->transport, error);
+    if (code == 0)
+        log_event(log_of(session), LOG_LEVEL_INFO, "", "IPU device initialized", "%s", "");
+    return code;
+}
+
+int device_open(const struct device_options *options, struct device_session **out,
+                struct ipu_error *error)
+{
+    struct device_session *session = ipu_calloc(1, sizeof *session);
+    *out = NULL;
+    if (!session)
+        return ipu_error_set(error, IPU_ERR_NO_MEMORY, "no memory for a device session");
+    session->options = *options;
+    int code = open_transport(session, error);
+    if (code == 0)
+        code = allocate_pages(session, error);
+    if (code != 0) {
+        device_close(session);
+        return code;
+    }
+    *out = session;
+    return 0;
+}
+
+static void forget_package(struct device_session *session)
+{
+    session->ready = session->has_run = false;
+    session->package = NULL;
+    stream_contents_end(&session->contents);
+    stream_store_end(&session->streams);
+    stream_outputs_end(&session->outputs);
+}
+
+void device_close(struct device_session *session)
+{
+    if (!session)
+        return;
+    forget_package(session);
+    if (session->transport)
+        session->transport->ops->close(session->transport);
+    if (session->pages)
+        munmap(session->pages, session->page_bytes);
+    buffer_free(&session->report);
+    ipu_free(session);
+}
+
+/* --- failing --- */
+
+/* Keeps the long explanation; the device has to be loaded again. */
+static int fail(struct device_session *session, int code, const char *what, struct ipu_error *error)
+{
+    session->ready = false;
+    session->report.size = 0;
+    session->report.failed = false;
+    if (code == IPU_ERR_DEVICE_FAULT || code == IPU_ERR_TIMEOUT) {
+        buffer_printf(&session->report, "%s: %s\n", what, error ? error->text : "device fault");
+        session->transport->ops->explain(session->transport, session->package, &session->report);
+        buffer_append_zero(&session->report, 1);
+    }
+    ipu_error_wrap(error, "%s", what);
+    return code;
+}
+
+const char *device_fault_report(const struct device_session *session)
+{
+    bool written = session->report.size != 0 && !session->report.failed;
+    return written ? (const char *)session->report.data : "";
+}
+
+/* --- loading --- */
+
+static bool same_package(const struct device_session *session, const struct package *package)
+{
+    return session->ready && hash_equal(&session->resident, package_digest(package));
+}
+
+static int begin_streams(struct device_session *session, const struct package *package,
+                         struct ipu_error *error)
+{
+    int code = stream_contents_begin(&session->contents, package, error);
+    return code != 0 ? code : stream_store_begin(&session->streams, package, error);
+}
+
+static int load_tiles(struct device_session *session, const struct package *package,
+                      struct ipu_error *error)
+{
+    struct transport *t = session->transport;
+    const struct package_info *info = package_get_info(package);
+    uint32_t timeout = session->options.timeout_ms;
+    log_event(log_of(session), LOG_LEVEL_INFO, "", "loading application",
+              "tile_count=%d final_mark=%u", IPU21_TILES, info->final_mark);
+    session_progress(session, "load", 0.0);
+    int code = t->ops->reset(t, error);
+    if (code == 0)
+        code = t->ops->load(t, package, error);
+    if (code == 0)
+        code = t->ops->start(t, info->entry, error);
+    t->ops->begin(t, SESSION_DEFAULT_CYCLES);
+    if (code == 0)
+        code = t->ops->mark_write(t, TRANSPORT_GS1, (uint16_t)info->final_mark, error);
+    if (code == 0)
+        code = t->ops->mark_wait(t, TRANSPORT_GS1, timeout ? timeout : SESSION_DEFAULT_TIMEOUT,
+                                 session->options.cancel, error);
+    if (code != 0)
+        return code;
+    session_progress(session, "load", 1.0);
+    log_event(log_of(session), LOG_LEVEL_INFO, "",
+              "application loaded and initial synchronization completed", "tile_count=%d",
+              IPU21_TILES);
+    return 0;
+}
+
+static int start_exchange(struct device_session *session, const struct package *package,
+                          struct ipu_error *error)
+{
+    struct transport *t = session->transport;
+    uint32_t timeout = session->options.timeout_ms;
+    log_event(log_of(session), LOG_LEVEL_INFO, "", "starting host exchange session",
+              "startup_mark=%u", package_get_info(package)->final_mark);
+    t->ops->detach_all(t);
+    log_event(log_of(session), LOG_LEVEL_INFO, "", "attaching host exchange pages", "pages=%d", 2);
+    memset(session->pages, 0, SESSION_COMMAND_PAGE);
+    int code = t->ops->attach(t, 0, session->pages, SESSION_COMMAND_PAGE, error);
+    if (code == 0)
+        code = t->ops->attach(t, 1, session->pages + SESSION_COMMAND_PAGE,
+                              (uint64_t)IPU21_TILES * PACKAGE_PAGE_BYTES, error);
+    if (code == 0)
+        code = t->ops->mark_write(t, TRANSPORT_GS2, 1, error);
+    if (code == 0)
+        code = t->ops->mark_wait(t, TRANSPORT_GS2, timeout ? timeout : SESSION_DEFAULT_TIMEOUT,
+                                 session->options.cancel, error);
+    if (code == 0)
+        log_event(log_of(session), LOG_LEVEL_INFO, "", "host exchange session started", "%s", "");
+    return code;
+}
+
+/* Inputs of the new package replace what callers had set; its bytes are already on the device. */
+static int reuse(struct device_session *session, const struct package *package,
+                 struct ipu_error *error)
+{
+    forget_package(session);
+    session->package = package;
+    session->load_ms = session->initialize_ms = 0;
+    int code = begin_streams(session, package, error);
+    session->ready = code == 0;
+    return code;
+}
+
+int device_load(struct device_session *session, const struct package *package,
+                struct ipu_error *error)
+{
+    if (same_package(session, package))
+        return reuse(session, package, error);
+    uint64_t begin = clock_ns();
+    forget_package(session);
+    session->package = package;
+    session->report.size = 0;
+    int code = begin_streams(session, package, error);
+    if (code != 0)
+        return code;
+    code = load_tiles(session, package, error);
+    if (code != 0)
+        return fail(session, code, "loading the application", error);
+    session->load_ms = milliseconds_since(begin);
+    begin = clock_ns();
+    code = start_exchange(session, package, error);
+    if (code != 0)
+        return fail(session, code, "starting the host exchange session", error);
+    code = call_run(session, PACKAGE_INITIALIZE, error);
+    if (code != 0)
+        return fail(session, code, "initializing the application", error);
+    session->initialize_ms = milliseconds_since(begin);
+    session->resident = *package_digest(package);
+    session->ready = true;
+    return 0;
+}
+
+int device_set_input(struct device_session *session, const char *name, const void *data,
+                     size_t size, struct ipu_error *error)
+{
+    size_t count;
+    if (!session->package)
+        return ipu_error_set(error, IPU_ERR_INVALID, "input %s: no package is loaded", name);
+    const struct package_tensor *tensors = package_tensors(session->package, &count);
+    int index = package_find_tensor(session->package, name);
+    if (index < 0 || tensors[index].role != PACKAGE_INPUT)
+        return ipu_error_set(error, IPU_ERR_NOT_FOUND, "the package has no input called %s", name);
+    if (data && size != tensors[index].bytes)
+        return ipu_error_set(error, IPU_ERR_INVALID, "input %s has %llu bytes, not %zu", name,
+                             (unsigned long long)tensors[index].bytes, size);
+    return stream_contents_set(&session->contents, session->package, (size_t)index, data, error);
+}
+
+/* --- running --- */
+
+static uint32_t sample_word(const struct device_session *session,
+                            const struct package_samples *samples, size_t i)
+{
+    uint32_t word;
+    memcpy(&word,
+           session->streams.data + session->streams.offset[samples->tile] + samples->stream_offset +
+               4 * i,
+           4);
+    return word;
+}
+
+/* Cycles of a tile: last sample minus first one, which survives a wrap of the counter. Tiles that
+ * do not execute the workload may have samples too; they do not count. */
+static void summarize(struct device_session *session, struct device_summary *summary)
+{
+    size_t count;
+    const struct package_samples *lists = package_sample_lists(session->package, &count);
+    uint32_t tiles = package_get_info(session->package)->execution_tiles;
+    for (size_t i = 0; i < count; i++) {
+        summary->samples += lists[i].count;
+        if (lists[i].tile >= tiles || lists[i].count == 0)
+            continue;
+        uint32_t cycles =
+            sample_word(session, &lists[i], lists[i].count) - sample_word(session, &lists[i], 0);
+        if (cycles > summary->cycles)
+            summary->cycles = cycles;
+        if (summary->minimum_cycles == 0 || cycles < summary->minimum_cycles)
+            summary->minimum_cycles = cycles;
+    }
+}
+
+int device_run(struct device_session *session, struct device_summary *summary,
+               struct ipu_error *error)
+{
+    *summary = (struct device_summary){.load_ms = session->load_ms,
+                                       .initialize_ms = session->initialize_ms};
+    if (!session->ready)
+        return ipu_error_set(error, IPU_ERR_INVALID, "no package is loaded and ready to run");
+    struct transport *t = session->transport;
+    uint64_t begin = clock_ns(), bundles = t->ops->bundles(t);
+    session->has_run = false;
+    session->report.size = 0;
+    int code = call_run(session, PACKAGE_RUN, error);
+    if (code != 0)
+        return fail(session, code, "running the application", error);
+    summary->run_ms = milliseconds_since(begin);
+    summary->bundles = t->ops->bundles(t) - bundles;
+    code = stream_gather(&session->outputs, session->package, &session->streams, error);
+    if (code == IPU_ERR_DEVICE_FAULT)
+        return fail(session, code, "reading the outputs", error);
+    if (code != 0)
+        return code;
+    summarize(session, summary);
+    session->has_run = true;
+    return 0;
+}
+
+const uint8_t *device_output(const struct device_session *session, const char *name, size_t *size)
+{
+    size_t count;
+    *size = 0;
+    if (!session->has_run)
+        return NULL;
+    const struct package_tensor *tensors = package_tensors(session->package, &count);
+    int index = package_find_tensor(session->package, name);
+    if (index < 0 || !session->outputs.data[index])
+        return NULL;
+    *size = tensors[index].bytes;
+    return session->outputs.data[index];
+}
+
+const uint32_t *device_samples(const struct device_session *session, unsigned tile, size_t *words)
+{
+    size_t count;
+    *words = 0;
+    if (!session->has_run)
+        return NULL;
+    const struct package_samples *lists = package_sample_lists(session->package, &count);
+    for (size_t i = 0; i < count; i++)
+        if (lists[i].tile == tile) {
+            *words = lists[i].count + 1;
+            return (const uint32_t *)(const void *)(session->streams.data +
+                                                    session->streams.offset[tile] +
+                                                    lists[i].stream_offset);
+        }
+    return NULL;
+}
