@@ -6,8 +6,8 @@
 // bytes) in turn, in copy_list whole entries.
 //
 // copy: one bundle an atom (ldst64pace) when source and destination lie in different 32 KiB blocks,
-// so that its two accesses never meet in an element; two bundles otherwise. Below PACED_MINIMUM bytes
-// the test is not worth its time. Nothing is read past the source's end.
+// so that its two accesses never meet in an element; two bundles otherwise. Below PACED_MINIMUM
+// bytes the test is not worth its time.
 
 #include "common.inc"
 
@@ -47,39 +47,34 @@ launch:
 
     .worker
 .macro copy_begin
-    rt_worker_id $m0
-    shl $m4, $m0, 3
     ld32 $m5, VB, $mzero, 2
-    worker_units $m7, $m5, $m0, 3
+    worker_units $m7, $m5, 3
+    worker_offset $m4
     ld32 $m1, VB, $mzero, 0
     ld32 $m2, VB, $mzero, 1
-    add $m7, $m7, -1
-    brneg $m7, done
 .endm
     .align 8
 worker:
     copy_begin
     mov $m5, $m4
-    ld64step $a0:1, $m1, $m4+=, 6
     .align 8
     {
         rpt $m7, 1
         fnop
     }
     {
-        st64step $a0:1, $m2, $m5+=, 6
-        fnop
-    }
-    {
         ld64step $a0:1, $m1, $m4+=, 6
         fnop
     }
-    st64step $a0:1, $m2, $m5+=, 6
-done:
+    {
+        st64step $a0:1, $m2, $m5+=, 6
+        fnop
+    }
     exitz $mzero
     .align 8
 worker_paced:
     copy_begin
+    add $m7, $m7, -1                // at least one atom: PACED_MINIMUM
     add $m1, $m1, $m4
     add $m2, $m2, $m4
     add $m3, $m1, 48
@@ -102,14 +97,13 @@ worker_paced:
 
 #ifdef KERNEL_COPY_LIST
     kernel_begin
-    rt_worker_id $m0
-    ld32 $m7, VB, $mzero, 1
-    sub $m7, $m7, $m0
-    add $m7, $m7, 5
-    mul $m7, $m7, 10923
-    shr $m7, $m7, 16
+    ld32 $m5, VB, $mzero, 1
+    shl $m5, $m5, 3
+    worker_units $m7, $m5, 3
+    worker_offset $m2
     ld32 $m1, VB, $mzero, 0
-    mul $m2, $m0, 12
+    shr $m3, $m2, 1
+    add $m2, $m2, $m3               // 12 w
     add $m7, $m7, -1
     brneg $m7, done
     .align 8
@@ -153,19 +147,15 @@ done:
 
 #ifdef KERNEL_FILL
     kernel_begin
-    rt_worker_id $m0
     ld32 $m5, VB, $mzero, 1
+    worker_units $m7, $m5, 3
+    worker_offset $m4
     ld32 $m1, VB, $mzero, 0
-    shl $m4, $m0, 3
-    sub $m5, $m5, $m4
-    add $m5, $m5, 40
-    mul $m5, $m5, 10923
-    shr $m5, $m5, 19
     ld32 $a0, VB, $mzero, 2
     ld32 $a1, VB, $mzero, 2
     .align 8
     {
-        rpt $m5, 0
+        rpt $m7, 0
         fnop
     }
     {

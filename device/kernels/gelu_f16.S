@@ -1,24 +1,19 @@
 // gelu_f16: out[count] = GELU(in[count]), tanh form; out may equal in.
 //
-// ABI (kernels.h): $m0 = {in, out, count}. count is a multiple of 16. Workers take atoms (4 elements)
-// in turn.
+// ABI (kernels.h): $m0 = {in, out, count}. count is a multiple of 16. Workers take atoms (4
+// elements) in turn.
 //
 // y = h + h tanh(k0 h + k1 h^3) with h = x/2, k0 = 2 sqrt(2/pi), k1 = 8 . 0.044715 sqrt(2/pi): eight
-// auxiliary-lane instructions an atom. f16v4mix forms the polynomial in f32 (TAS holds {k1, k0}) but
-// hands out the result of its previous use; so a step starts atom g and finishes atom g-1, and its
-// first bundle stores atom g-2. Every finite input gives a finite result: powers saturate, tanh is
-// then +-1. The last f16v4mix takes zeros in, which leaves the accumulators clear.
+// auxiliary-lane instructions an atom. f16v4mix forms the polynomial in f32 (TAS holds {k1, k0})
+// but hands out the result of its previous use; so a step starts atom g and finishes atom g-1, and
+// its first bundle stores atom g-2. Every finite input gives a finite result: powers saturate, tanh
+// is then +-1. The last f16v4mix takes zeros in, which leaves the accumulators clear.
 
 #include "common.inc"
 
 #define K0K1 0x3e623491             /* f16 1.5957 and 0.28540 */
 
-// Atom in $a4:5 -> its h in \new; the polynomial of the atom before -> $a4:5.
-.macro gelu_start new
-    f16v4mul $a4:5, \new, \new
-    f16v4mul $a4:5, $a4:5, \new
-    f16v4mix $a4:5, $a4:5, \new
-.endm
+// Atom g in $a4:5; h of atom g-1 in \old, which becomes the result g-1.
 .macro gelu_step new, old
     {
         st64step \new, $m2, $m5+=, 6
@@ -68,25 +63,26 @@
 
     kernel_begin
     {
-        get $m0, $WSR
+        ld32 $m6, VB, $mzero, 2
         setzi $a6, K0K1 & 0xfffff
     }
     {
-        and $m0, $m0, 7
+        ld32 $m7, WB, $mzero, RT_WORD_SHARE_2
         or $a6, $a6, K0K1 & 0xfff00000
     }
     {
-        ld32 $m6, VB, $mzero, 2
+        add $m7, $m7, $m6
         uput $TAS, $a6
     }
     {
-        ld32 $m1, VB, $mzero, 0
+        mul $m7, $m7, 10923
         setzi $a6, 0x3800               // 0.5
     }
-    worker_units $m7, $m6, $m0, 2
-    shl $m4, $m0, 3
-    mov $m5, $m4
+    shr $m7, $m7, 18
     brz $m7, done
+    worker_offset $m4
+    ld32 $m1, VB, $mzero, 0
+    mov $m5, $m4
     ld64step $a4:5, $m1, $m4+=, 6
     {
         ld32 $m2, VB, $mzero, 1
@@ -105,11 +101,11 @@
         f16v4mix $a4:5, $a4:5, $a0:1
     }
     ld64step $a4:5, $m1, $m4+=, 6
+    .align 8
     {
         and $m7, $m7, 1
         f16v4mul $a2:3, $a6:BL, $a4:5
     }
-    .align 8
     gelu_rest $a2:3, $a0:1
     {
         rpt $m6, 15

@@ -14,7 +14,7 @@
 // Idle workers of the one- and two-row families multiply rows past the end of x and store into
 // their own scratch area, so that the others pay no test.
 
-#include "runtime.inc"
+#include "common.inc"
 #include "gemm_f16.inc"
 
 .set KP, K / 16
@@ -111,9 +111,9 @@ d\kind\()_\s:
     .worker
     .align 8
 start_\s:
-    rt_worker_id $m8
-    cmpult $m9, $m8, \q
-    cmpeq $m8, $m8, \q
+    worker_offset $m8
+    cmpult $m9, $m8, 8 * (\q)
+    cmpeq $m8, $m8, 8 * (\q)
     .if KP == 1
     gemm_branch only, \s, \w, \m
     .else

@@ -10,16 +10,14 @@
 #include "common.inc"
 
     kernel_begin
-    rt_worker_id $m0
     ld32 $m5, VB, $mzero, 3
+    worker_units $m7, $m5, 2
+    worker_offset $m4               // in the block
     ld32 $m6, VB, $mzero, 4         // partials
-    worker_units $m7, $m5, $m0, 2
     ld32 $m1, VB, $mzero, 0
     ld32 $m2, VB, $mzero, 2
     ld32 $m3, VB, $mzero, 1
-    shl $m4, $m0, 3                 // offset in the block
     mov $m5, $m4
-    brz $m7, done
     cmpeq $m8, $m6, 2
     brz $m8, many
 
@@ -46,6 +44,7 @@
     exitz $mzero
 
 many:
+    brz $m7, done
     add $m8, $m6, -1                // inner loop count
     shr $m3, $m3, 3                 // stride in atoms
     mul $m9, $m8, $m3

@@ -50,11 +50,21 @@ rt_start:
     bri program_entry
 
     .worker
-// Accumulators to zero (the kernels' invariant, kernels.h), the random generator to a fixed state
-// that differs between workers.
+// Accumulators to zero (the kernels' invariant, kernels.h), the words of runtime.inc, the random
+// generator to a fixed state that differs between workers.
     .align 8
 rt_init_worker:
-    rt_worker_id $m0
+    get $m0, $WSR
+    and $m0, $m0, 7
+    shl $m1, $m0, 3
+    st32 $m1, $mworker_base, $mzero, RT_WORD_OFFSET
+    sub $m1, 5, $m0
+    shl $m2, $m1, 3
+    st32 $m2, $mworker_base, $mzero, RT_WORD_SHARE_3
+    shl $m2, $m1, 2
+    st32 $m2, $mworker_base, $mzero, RT_WORD_SHARE_2
+    shl $m2, $m1, 1
+    st32 $m2, $mworker_base, $mzero, RT_WORD_SHARE_1
     mul $m0, $m0, 0x2545
     add $m0, $m0, 0x5eed
     st32 $m0, $mworker_base, $mzero, 0
