@@ -14,6 +14,18 @@ static uint32_t clip(uint64_t cycles)
     return cycles > UINT32_MAX / 4 ? UINT32_MAX / 4 : (uint32_t)cycles;
 }
 
+uint32_t plan_cost_phase(uint64_t words, uint32_t runs, bool unicast)
+{
+    if (words == 0)
+        return 0;
+    unsigned doublings = 0;
+    for (uint32_t n = runs; unicast && n > 1; n >>= 1)
+        doublings++;
+    uint64_t slack = PLAN_SCHEDULE_SLACK + doublings * PLAN_PARTNER_SLACK_EIGHTHS / 8;
+    uint64_t busy = words * slack / 16, least = (uint64_t)runs * PLAN_RUN_MINIMUM;
+    return clip(PLAN_PHASE_OVERHEAD + PLAN_PHASE_LATENCY + (busy > least ? busy : least));
+}
+
 static uint32_t call(enum kernel_family family, const uint32_t params[KERNEL_MAX_PARAMS],
                      const uint32_t args[KERNEL_MAX_ARGS])
 {

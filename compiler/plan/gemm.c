@@ -175,12 +175,13 @@ static uint32_t reduce_exchange(const struct plan_choice *c, uint32_t rows, uint
         send = 8ull * (block - (c->sr * c->sp >= c->gk ? piece : 0));
         fragments = (c->gk - 1ull) * (piece_rows == rows ? 1 : ceil_div(panels, c->sp));
     }
-    uint64_t words = receive > send ? receive : send;
-    words = (words + fragments * PLAN_FRAGMENT_CYCLES) * jobs;
-    if (words < fragments * jobs * PLAN_FRAGMENT_MINIMUM)
-        words = fragments * jobs * PLAN_FRAGMENT_MINIMUM;
-    words = PLAN_PHASE_OVERHEAD + PLAN_PHASE_LATENCY + words * PLAN_SCHEDULE_SLACK / 16;
-    return words > UINT32_MAX / 4 ? UINT32_MAX / 4 : (uint32_t)words;
+    uint64_t words = (receive > send ? receive : send) * jobs, runs = fragments * jobs;
+    uint64_t cycles =
+        plan_cost_phase(words, runs > UINT32_MAX ? UINT32_MAX : (uint32_t)runs, !c->replicate);
+    uint64_t receives = runs * c->gb * c->gm * c->gn * c->gk;
+    if (receives > PLAN_RECEIVES_FREE)
+        cycles += (receives - PLAN_RECEIVES_FREE) / PLAN_RECEIVES_PER_CYCLE;
+    return cycles > UINT32_MAX / 4 ? UINT32_MAX / 4 : (uint32_t)cycles;
 }
 
 static uint64_t reduce_compute(const struct plan_choice *c, uint32_t rows, uint32_t panels,
@@ -192,8 +193,12 @@ static uint64_t reduce_compute(const struct plan_choice *c, uint32_t rows, uint3
     uint32_t cells = rows * panels;
     uint64_t cycles = 0;
     if (!c->replicate && c->gk > 1) {
-        cells = ceil_div(rows, c->sr) * ceil_div(panels, c->sp);
-        cycles = plan_cost_copy(cells * 32); /* the own partial joins the received ones */
+        uint32_t piece_rows = ceil_div(rows, c->sr), piece_panels = ceil_div(panels, c->sp);
+        cells = piece_rows * piece_panels;
+        /* The own partial is added where it lies when its piece is contiguous; else it is copied.
+         */
+        if (piece_rows < rows && piece_panels > 1)
+            cycles = plan_cost_copy(cells * 32);
     }
     return (cycles + plan_cost_reduce(cells, parts)) * jobs;
 }

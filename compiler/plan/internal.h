@@ -145,6 +145,7 @@ struct space {
     uint32_t *receive, *send, *receive_runs, *send_runs, *copies; /* scratch by tile */
     uint32_t *stamp;                                              /* scratch by tile */
     uint32_t stamp_now;
+    bool unicast; /* of the traffic being added: some runs have one receiver */
     struct u32_list row_cuts, panel_cuts, tiles_list, pairs_r, pairs_p, remote;
     uint64_t *visited; /* open addressing, 0 = empty: hashes of recipes tried */
     uint32_t visited_count, visited_slots;

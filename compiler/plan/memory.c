@@ -156,7 +156,7 @@ static void add_gemm_step(struct tally *t, uint32_t index)
     if (cand->parts == 1)
         return;
     add_cells(t, cand->partial, 32, cand->parts / cand->choice.gk, true);
-    add_cells(t, cand->out, 32, cand->parts, false);
+    add_cells(t, cand->out, 32, cand->parts, true); /* the slots: the product writes one of them */
 }
 
 static void add_elementwise_step(struct tally *t, uint32_t index)

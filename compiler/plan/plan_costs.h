@@ -18,15 +18,20 @@ enum {
 
     /* One exchange phase: internal sync 90 (facts/timing.md 3) and the call of the row [G]. */
     PLAN_PHASE_OVERHEAD = 130,
-    /* From a sender's first word to the pointer slot of a receiver: 65..165 (facts/exchange.md). */
-    PLAN_PHASE_LATENCY = 110,
-    /* Extra events of a receiver per fragment: source select and pointer [G]. */
-    PLAN_FRAGMENT_CYCLES = 1,
-    /* Fewest events between two fragments at one port [G]. */
-    PLAN_FRAGMENT_MINIMUM = 3,
-    /* Time of a schedule over its bound, in 1/16: multicasts wait for each other. Reference's
-     * median estimate/schedule is 0.83 (facts/compiler_pipeline.md 9). [G] */
+    /* From slot 0 to the pointer slot of a receiver, and the guard behind the last word: fitted to
+     * schedules of compiler/exchange over 8..9720 words, error under 6 % [F]. */
+    PLAN_PHASE_LATENCY = 96,
+    /* Fewest events between two runs at one port: source select and pointer [D]. */
+    PLAN_RUN_MINIMUM = 3,
+    /* Time of a schedule over its busiest port, in 1/16. Multicasts that several tiles hear wait
+     * little; point-to-point traffic waits for both ends, the more partners a tile has: 1.0 with
+     * 2, 1.2 with 4, 1.3 with 9, 1.4 with 18, 1.5 with 36 [F]. */
     PLAN_SCHEDULE_SLACK = 17,
+    PLAN_PARTNER_SLACK_EIGHTHS = 11, /* more sixteenths, in 1/8, per doubling of the partners */
+    /* Scheduling time: receives of one phase that cost no compile time worth mentioning; beyond,
+     * one cycle for so many [G]. */
+    PLAN_RECEIVES_FREE = 100000,
+    PLAN_RECEIVES_PER_CYCLE = 64,
 
     /* Row bytes: 8 per send and receive, 8 per phase (facts/compiler_pipeline.md 8). */
     PLAN_ROW_FRAGMENT_BYTES = 8,
@@ -43,6 +48,9 @@ enum {
     PLAN_MAX_TILES = 1472
 };
 
+/* Cycles of an exchange phase whose busiest port passes `words` in `runs` runs; `unicast` when most
+ * runs have one receiver. 0 when nothing moves. */
+uint32_t plan_cost_phase(uint64_t words, uint32_t runs, bool unicast);
 /* Cycles of one kernel call on one tile. `cells` are 16-element cells; `parts` partials. */
 uint32_t plan_cost_gemm(uint32_t rows, uint32_t inners, uint32_t panels);
 uint32_t plan_cost_reduce(uint32_t cells, uint32_t parts);

@@ -115,6 +115,7 @@ static void traffic_add_mapped(struct space *s, const struct lay *source, const 
             s->send_runs[t] += rows * panels;
         }
     }
+    s->unicast = true;
     s->units += 1 + s->tiles / 256;
 }
 
@@ -180,6 +181,7 @@ static struct op_cost price_permute(struct space *s, const struct model_op *op,
             s->send[t] += cells * words;
             s->send_runs[t] += cells;
         }
+    s->unicast = true;
     uint32_t exchange = traffic_cycles(s, &copy);
     uint32_t gather = plan_cost_gather(out->max_cells * 16, op->out_words / 4);
     return (struct op_cost){exchange + gather, exchange};

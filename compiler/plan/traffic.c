@@ -14,6 +14,7 @@ void traffic_reset(struct space *s)
     uint32_t *const arrays[] = {s->receive, s->send, s->receive_runs, s->send_runs, s->copies};
     for (unsigned i = 0; i < sizeof arrays / sizeof *arrays; i++)
         memset(arrays[i], 0, sizeof(uint32_t) * s->tiles);
+    s->unicast = false;
 }
 
 static uint32_t overlap(uint32_t a0, uint32_t a1, uint32_t b0, uint32_t b1)
@@ -145,6 +146,7 @@ static void add_receives(struct space *s, const struct lay *source, const struct
                          uint32_t words)
 {
     s->remote.count = 0;
+    s->unicast |= need->reps == 1;
     uint32_t row_at = 0;
     for (uint32_t r = 0; r < need->nr; r++) {
         uint32_t rows_met = parts_met(&s->pairs_r, &row_at, r), panel_at = 0;
@@ -188,26 +190,21 @@ void traffic_add(struct space *s, const struct lay *source, const struct lay *ne
     s->units += 1 + work / 256;
 }
 
-static uint64_t port_cycles(uint32_t words, uint32_t runs)
-{
-    uint64_t busy = (uint64_t)words + (uint64_t)runs * PLAN_FRAGMENT_CYCLES;
-    uint64_t least = (uint64_t)runs * PLAN_FRAGMENT_MINIMUM;
-    return busy > least ? busy : least;
-}
-
 uint32_t traffic_cycles(struct space *s, uint32_t *copy_cycles)
 {
-    uint64_t busiest = 0, copied = 0;
+    uint64_t words = 0, copied = 0, receives = 0;
+    uint32_t runs = 0;
     for (uint32_t t = 0; t < s->tiles; t++) {
-        uint64_t in = port_cycles(s->receive[t], s->receive_runs[t]);
-        uint64_t out = port_cycles(s->send[t], s->send_runs[t]);
-        busiest = in > busiest ? in : busiest;
-        busiest = out > busiest ? out : busiest;
+        words = s->receive[t] > words ? s->receive[t] : words;
+        words = s->send[t] > words ? s->send[t] : words;
+        runs = s->receive_runs[t] > runs ? s->receive_runs[t] : runs;
+        runs = s->send_runs[t] > runs ? s->send_runs[t] : runs;
         copied = s->copies[t] > copied ? s->copies[t] : copied;
+        receives += s->receive_runs[t];
     }
     *copy_cycles = plan_cost_copy((uint32_t)(copied * 4 > UINT32_MAX ? UINT32_MAX : copied * 4));
-    if (busiest == 0)
-        return 0;
-    busiest = PLAN_PHASE_OVERHEAD + PLAN_PHASE_LATENCY + busiest * PLAN_SCHEDULE_SLACK / 16;
-    return busiest > UINT32_MAX / 4 ? UINT32_MAX / 4 : (uint32_t)busiest;
+    uint64_t cycles = plan_cost_phase(words, runs, s->unicast);
+    if (receives > PLAN_RECEIVES_FREE)
+        cycles += (receives - PLAN_RECEIVES_FREE) / PLAN_RECEIVES_PER_CYCLE;
+    return cycles > UINT32_MAX / 4 ? UINT32_MAX / 4 : (uint32_t)cycles;
 }

@@ -81,6 +81,7 @@ static inline uint32_t build_sequence(struct flow_builder *b, uint32_t region, u
         members[i] = build_tensor(b, 0, FLOW_PARAMETER, rows, columns);
     uint32_t id = build_tensor(b, region, FLOW_SEQUENCE, rows, columns);
     b->tensors[id].members = members;
+    b->tensors[id].member_count = count;
     return id;
 }
 
