@@ -202,7 +202,7 @@ static void fault_print(struct sim_tile *tile, const char *sentence)
     if (fault->context != 0)
         snprintf(who, sizeof who, "worker %u", fault->context - 1);
     snprintf(fault->text, sizeof fault->text,
-             "%s in tile %u, %s, at pc 0x%x (%.80s), cycle %llu: %.100s", etype_name(fault->etype),
+             "%s in tile %u, %s, at pc 0x%x (%.60s), cycle %llu: %.100s", etype_name(fault->etype),
              fault->tile, who, fault->pc, code, (unsigned long long)fault->cycle, sentence);
 }
 
