@@ -187,6 +187,9 @@ uint32_t sim_exchange_get(const struct sim_tile *tile, unsigned index);
 int sim_exchange_put(struct sim_tile *tile, unsigned index, uint32_t value);
 
 /* --- tile.c --- */
+/* INVALID_ADDR with the reason: not aligned to its size, or outside SRAM. */
+int sim_bad_access(struct sim_context *c, uint32_t address, uint32_t size);
+/* Records the fault of a context with its reason. */
 void sim_tile_record(struct sim_tile *tile, struct sim_context *c, enum sim_etype etype);
 
 /* --- exec_amp.c --- */
@@ -200,73 +203,13 @@ sim_exec *sim_handler(unsigned form);
 int sim_csr_get(struct sim_context *c, unsigned index, uint32_t *value);
 int sim_csr_put(struct sim_context *c, unsigned index, uint32_t value);
 
-/* --- memory --- */
+/* Sets the reason of a fault and returns its type; a nonzero address is printed behind it. */
 static inline int sim_fault_at(struct sim_context *c, int etype, const char *reason,
                                uint32_t address)
 {
     c->reason = reason;
     c->address = address;
     return etype;
-}
-
-static inline bool sim_accessible(uint32_t address, uint32_t size)
-{
-    return address - IPU21_SRAM_BASE <= IPU21_SRAM_BYTES - size && (address & (size - 1)) == 0;
-}
-
-int sim_bad_access(struct sim_context *c, uint32_t address, uint32_t size);
-
-/* A store may hit decoded code; the first word of a page also belongs to the page before it. */
-static inline void sim_stored(struct sim_context *c, uint32_t address, uint32_t size)
-{
-    uint32_t offset = address - IPU21_SRAM_BASE;
-    if (offset >= SIM_REGION0_BYTES)
-        return;
-    struct sim_page *const *page = &c->tile->pages[offset / SIM_PAGE_BYTES];
-    bool first = offset % SIM_PAGE_BYTES < 4 && offset != 0;
-    if (__builtin_expect(*page != NULL || (first && page[-1] != NULL), 0))
-        sim_code_drop(c->tile, address, size, true);
-}
-
-static inline uint32_t sim_load32(const struct sim_context *c, uint32_t address)
-{
-    uint32_t value;
-    memcpy(&value, c->sram + (address - IPU21_SRAM_BASE), sizeof value);
-    return value;
-}
-
-static inline uint64_t sim_load64(const struct sim_context *c, uint32_t address)
-{
-    uint64_t value;
-    memcpy(&value, c->sram + (address - IPU21_SRAM_BASE), sizeof value);
-    return value;
-}
-
-/* --- registers --- */
-static inline uint64_t sim_pair(const struct sim_context *c, unsigned index)
-{
-    uint64_t value;
-    memcpy(&value, &c->a[index], sizeof value);
-    return value;
-}
-
-static inline void sim_set_pair(struct sim_context *c, unsigned index, uint64_t value)
-{
-    memcpy(&c->a[index], &value, sizeof value);
-}
-
-static inline float sim_float(uint32_t bits)
-{
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static inline uint32_t sim_bits(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
 }
 
 /* Raises floating point flags; returns the exception type when one of them is enabled. */
@@ -280,5 +223,7 @@ static inline int sim_raise_fp(struct sim_context *c, uint32_t flags)
 
 /* One step of xoroshiro128aox, facts/isa_semantics.md section 5. */
 uint64_t sim_random(struct sim_context *c);
+
+#include "device/sim/access.h"
 
 #endif

@@ -7,6 +7,7 @@
 #include "device/sim/core.h"
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
 
 #if defined(__clang__)
@@ -51,6 +52,12 @@ static inline int in_range4(v4 value)
 #pragma GCC pop_options
 #endif
 
+static bool host_has_f16c(void)
+{
+    unsigned eax, ebx, ecx, edx;
+    return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
+
 sim_exec *sim_handler(unsigned form)
 {
 #define FAST(id) [ISA_##id] = sim_fast_##id,
@@ -58,7 +65,7 @@ sim_exec *sim_handler(unsigned form)
 #include "device/sim/fast.def"
     };
 #undef FAST
-    if (fast[form] && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c"))
+    if (fast[form] && __builtin_cpu_supports("avx2") && host_has_f16c())
         return fast[form];
     return sim_handlers[form];
 }
