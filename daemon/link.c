@@ -8,6 +8,7 @@
 #include "daemon/link.h"
 
 #include <string.h>
+#include <sys/socket.h>
 
 static void report(struct link *link, const struct ipu_error *error)
 {
@@ -57,7 +58,7 @@ static void deliver(struct link *link)
     struct frame frame;
     struct ipu_error error;
     /* The clock of a half frame runs from its first byte, however slowly the others trickle in. */
-    while (link->state == LINK_OPEN && !link->paused) {
+    while (link->state == LINK_OPEN && !link->paused && !link->finish) {
         int rc = frame_decoder_next(&link->in, &frame, &error);
         if (rc == 0)
             break;
@@ -111,6 +112,20 @@ void link_resume(struct link *link)
 
 /* --- writing --- */
 
+/* A send failed. Its caller may be anywhere in the owner's code, so the news comes through the
+ * reading side, from the loop. */
+static void doom(struct link *link)
+{
+    int fd;
+    link->doomed = true;
+    if (uv_fileno((uv_handle_t *)&link->pipe, &fd) == 0)
+        shutdown(fd, SHUT_RDWR);
+    if (link->paused) {
+        link->paused = false;
+        uv_read_start((uv_stream_t *)&link->pipe, on_room, on_read);
+    }
+}
+
 static void flush(struct link *link);
 
 static void on_written(uv_write_t *request, int status)
@@ -145,7 +160,7 @@ static void flush(struct link *link)
     int rc = uv_write(&link->write, (uv_stream_t *)&link->pipe, &buf, 1, on_written);
     if (rc < 0) {
         link->write_busy = false;
-        fail(link, IPU_ERR_IO, uv_strerror(rc));
+        doom(link);
     }
 }
 
@@ -153,7 +168,7 @@ static void flush(struct link *link)
 static void queued(struct link *link)
 {
     if (link->out.failed)
-        fail(link, IPU_ERR_NO_MEMORY, "out of memory");
+        doom(link);
     else
         flush(link);
 }
@@ -161,7 +176,7 @@ static void queued(struct link *link)
 void link_send(struct link *link, uint8_t type, uint32_t call, const void *body, size_t size)
 {
     uint8_t header[FRAME_HEADER];
-    if (link->state != LINK_OPEN)
+    if (link->state != LINK_OPEN || link->doomed || link->finish)
         return;
     frame_header(header, type, call, (uint32_t)size);
     buffer_append(&link->out, header, sizeof header);
@@ -174,7 +189,7 @@ void link_send_message(struct link *link, uint8_t type, uint32_t call,
 {
     size_t size = protobuf_c_message_get_packed_size(message);
     uint8_t header[FRAME_HEADER];
-    if (link->state != LINK_OPEN)
+    if (link->state != LINK_OPEN || link->doomed || link->finish)
         return;
     frame_header(header, type, call, (uint32_t)size);
     buffer_append(&link->out, header, sizeof header);
@@ -191,12 +206,11 @@ size_t link_queued(const struct link *link)
 
 void link_finish(struct link *link)
 {
-    if (link->state != LINK_OPEN)
+    if (link->state != LINK_OPEN || link->finish)
         return;
     link->finish = true;
-    uv_read_stop((uv_stream_t *)&link->pipe);
     if (!link->write_busy)
-        fail(link, IPU_OK, "finished");
+        doom(link);
 }
 
 /* --- opening --- */

@@ -27,6 +27,7 @@ struct link {
     struct buffer out;               /* collects what is to be written next */
     struct buffer writing;           /* in flight */
     bool write_busy, paused, finish; /* finish: close when everything is written */
+    bool doomed;                     /* a send failed; `broken` comes from the loop */
     uint64_t partial_since_ms;       /* when the frame in progress began; 0 = none */
     uint64_t sent_ms;                /* last time that something was sent */
     /* One frame came in. A nonzero result closes the link with that reason. */
