@@ -3,7 +3,7 @@
  * Source: facts/asm_dialect.md section 5. An alias rewrites mnemonic and operands before a form is
  * chosen; messages then name the real instruction. Fails on operands that an alias cannot have.
  */
-#include "device/asm/internal.h"
+#include "device/asm/passes.h"
 
 #include <string.h>
 

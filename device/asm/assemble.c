@@ -3,7 +3,7 @@
  * A statement is: labels, then one of a directive, a brace, a macro call, an assignment, an
  * instruction. Everything a run owns is freed at its end, whatever its outcome.
  */
-#include "device/asm/internal.h"
+#include "device/asm/passes.h"
 
 #include "base/alloc.h"
 

@@ -4,7 +4,7 @@
  * inactive text are not looked at. Fails on unbalanced directives and on expressions whose value is
  * not known where they stand.
  */
-#include "device/asm/internal.h"
+#include "device/asm/passes.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * The first error wins: asm_fail() keeps it and later calls only return its code. A place is file,
  * line and column of the text as it was written, also for text that macros have rearranged.
  */
-#include "device/asm/internal.h"
+#include "device/asm/passes.h"
 
 #include <stdarg.h>
 #include <stdio.h>

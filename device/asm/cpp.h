@@ -6,7 +6,7 @@
 #ifndef IPU_ASM_CPP_H
 #define IPU_ASM_CPP_H
 
-#include "device/asm/internal.h"
+#include "device/asm/passes.h"
 
 enum cpp_kind { CPP_IDENTIFIER, CPP_NUMBER, CPP_STRING, CPP_PUNCTUATION, CPP_EMPTY };
 

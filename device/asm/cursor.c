@@ -3,7 +3,7 @@
  * A cursor never passes the end of its statement: the text is NUL-terminated and holds no other
  * NUL.
  */
-#include "device/asm/internal.h"
+#include "device/asm/passes.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * Numbers may be expressions of later labels; they become relocations or are filled in at the end.
  * Fails on values that do not fit and on alignments that are no power of two.
  */
-#include "device/asm/internal.h"
+#include "device/asm/passes.h"
 
 #include <elf.h>
 #include <stdlib.h>

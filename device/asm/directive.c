@@ -3,7 +3,7 @@
  * One table maps a name to its handler. Directives that only carry debugging information are
  * accepted and ignored. Fails on unknown directives and on operands that a directive does not take.
  */
-#include "device/asm/internal.h"
+#include "device/asm/passes.h"
 
 #include <elf.h>
 #include <stdio.h>

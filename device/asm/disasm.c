@@ -4,7 +4,7 @@
  * wrong lanes is shown although the assembler refuses it. Branch targets print as byte addresses,
  * send addresses as words. What no form matches prints as `.long`.
  */
-#include "device/asm/internal.h"
+#include "device/asm/passes.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -5,7 +5,7 @@
  * ASM_MAX_OUTPUT and ASM_MAX_SECTIONS, on instructions outside executable sections or off a 4-byte
  * boundary.
  */
-#include "device/asm/internal.h"
+#include "device/asm/passes.h"
 
 #include "base/alloc.h"
 

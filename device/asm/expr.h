@@ -2,7 +2,7 @@
 #ifndef IPU_ASM_EXPR_H
 #define IPU_ASM_EXPR_H
 
-#include "device/asm/internal.h"
+#include "device/asm/passes.h"
 
 enum asm_op {
     OP_PLUS,

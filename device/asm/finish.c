@@ -4,7 +4,7 @@
  * the operand (or the source, by a modifier) decides. Fails on names that are used as numbers and
  * have no value, on values that do not fit, and on repeat bodies that the hardware would refuse.
  */
-#include "device/asm/internal.h"
+#include "device/asm/passes.h"
 
 #include "device/asm/elf.h"
 

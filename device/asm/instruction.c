@@ -4,7 +4,7 @@
  * must not write one register. `.allow_optimizations` lets the halves be swapped into order. Fails
  * with a distinct message for each way in which a bundle can be wrong.
  */
-#include "device/asm/internal.h"
+#include "device/asm/passes.h"
 
 #include <string.h>
 

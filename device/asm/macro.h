@@ -2,7 +2,7 @@
 #ifndef IPU_ASM_MACRO_H
 #define IPU_ASM_MACRO_H
 
-#include "device/asm/internal.h"
+#include "device/asm/passes.h"
 
 struct asm_parameter {
     const char *name;

@@ -6,7 +6,7 @@
  * all that would have been right there. Mode and processor are checked here, lanes in
  * instruction.c.
  */
-#include "device/asm/internal.h"
+#include "device/asm/passes.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  * source gives the same bytes. Fails only without memory, or when a symbol's value is not an
  * address or a number.
  */
-#include "device/asm/internal.h"
+#include "device/asm/passes.h"
 
 #include "device/asm/elf.h"
 

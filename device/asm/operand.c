@@ -4,7 +4,7 @@
  * `$m1@`. Any other `$NAME` is the number of a control register. Fails on ranges that no
  * instruction has.
  */
-#include "device/asm/internal.h"
+#include "device/asm/passes.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  * wins. CSR names are taken apart: CSR_S_FP_ICTL__INDEX, CSR_W_FP_CLR__ZAACC__SHIFT (or SIZE,
  * WIDTH, MASK; a mask is unshifted). Registers of every context answer to C, S and W.
  */
-#include "device/asm/internal.h"
+#include "device/asm/passes.h"
 
 #include "device/ipu21/flags.h"
 

@@ -4,7 +4,7 @@
  * defined once; `.set` symbols may change. Numeric labels (`1:`, `1b`, `2f`) are symbols of their
  * own for each definition. Fails on a label defined twice.
  */
-#include "device/asm/internal.h"
+#include "device/asm/passes.h"
 
 #include "base/hash.h"
 

@@ -2,9 +2,9 @@
  *
  * isa_forms[] is isa.def, row for row. Decoding looks bits 30:24 and 11:8 up in a constant
  * index (isa_index.def, derived from isa.def and checked against it by tests/unit/isa_test.c),
- * tries the few forms listed there, and then checks the register numbers: an odd pair or a quad that is not a
- * multiple of four is not an instruction. No two forms match the same word (also tested), so the
- * order of the candidates has no meaning. Nothing here allocates or keeps state.
+ * tries the few forms listed there, and then checks the register numbers: an odd pair or a quad
+ * that is not a multiple of four is not an instruction. No two forms match the same word (also
+ * tested), so the order of the candidates has no meaning. Nothing here allocates or keeps state.
  */
 #include "device/ipu21/isa.h"
 
