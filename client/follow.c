@@ -63,7 +63,7 @@ static void draw(struct follow *f, const char *text)
 {
     if (!f->terminal || strcmp(text, f->line) == 0)
         return;
-    snprintf(f->line, sizeof f->line, "%s", text);
+    snprintf(f->line, sizeof f->line, "%.159s", text);
     fprintf(stderr, "\r\033[K%s", text);
     fflush(stderr);
     f->drawn = true;
