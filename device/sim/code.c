@@ -15,6 +15,7 @@ enum { BUCKETS = 4096 };
 
 struct sim_code {
     pthread_mutex_t lock;
+    bool fast; /* the host has the fast handlers */
     struct sim_page *bucket[BUCKETS];
 };
 
@@ -25,6 +26,8 @@ struct sim_code *sim_code_create(void)
         ipu_free(code);
         return NULL;
     }
+    if (code)
+        code->fast = sim_host_is_fast();
     return code;
 }
 
@@ -51,7 +54,7 @@ static uint64_t page_hash(const uint32_t *words)
     return hash ^ hash >> 29;
 }
 
-static struct sim_page *page_create(const uint32_t *words, uint64_t hash)
+static struct sim_page *page_create(const uint32_t *words, uint64_t hash, bool fast)
 {
     struct sim_page *page = ipu_malloc(sizeof *page);
     if (!page)
@@ -60,7 +63,7 @@ static struct sim_page *page_create(const uint32_t *words, uint64_t hash)
     page->references = 0;
     memcpy(page->bytes, words, sizeof page->bytes);
     for (unsigned i = 0; i < SIM_PAGE_WORDS; i++)
-        sim_decode_worker(words[i], words[i + 1], &page->ops[i]);
+        sim_decode_worker(words[i], words[i + 1], fast, &page->ops[i]);
     return page;
 }
 
@@ -84,7 +87,7 @@ static struct sim_page *code_take(struct sim_code *code, const uint32_t *words)
     pthread_mutex_unlock(&code->lock);
     if (page)
         return page;
-    struct sim_page *made = page_create(words, hash);
+    struct sim_page *made = page_create(words, hash, code->fast);
     if (!made)
         return NULL;
     pthread_mutex_lock(&code->lock);

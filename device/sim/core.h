@@ -146,8 +146,9 @@ extern sim_exec *const sim_handlers[ISA_COUNT];
 
 /* --- decode.c --- */
 sim_exec sim_exec_none, sim_exec_invalid, sim_exec_invalid_operands, sim_exec_wrong_mode;
-/* Decodes what a worker sees at a word; `next` is the following word. */
-void sim_decode_worker(uint32_t word, uint32_t next, struct sim_op *op);
+/* Decodes what a worker sees at a word; `next` is the following word; `fast` as in sim_handler().
+ */
+void sim_decode_worker(uint32_t word, uint32_t next, bool fast, struct sim_op *op);
 /* Decodes a supervisor word; reads and writes are register masks. False: no legal instruction. */
 bool sim_decode_supervisor(uint32_t word, uint32_t next, struct sim_half *half,
                            struct isa_inst *inst, uint32_t *reads, uint32_t *writes);
@@ -196,8 +197,11 @@ void sim_tile_record(struct sim_tile *tile, struct sim_context *c, enum sim_etyp
 void sim_weights_widen_f16(struct sim_tile *tile);
 void sim_weights_widen_f8(struct sim_tile *tile);
 
-/* The handler of a form, or of its faster twin when this host has AVX2 and F16C (same bits). */
-sim_exec *sim_handler(unsigned form);
+/* --- exec_f16_avx2.c --- */
+/* Whether this host has AVX2 and F16C. Asks the processor: call it once, not for each word. */
+bool sim_host_is_fast(void);
+/* The handler of a form; with `fast` its faster twin if there is one (same bits). */
+sim_exec *sim_handler(unsigned form, bool fast);
 
 /* --- csr.c --- */
 int sim_csr_get(struct sim_context *c, unsigned index, uint32_t *value);

@@ -115,11 +115,11 @@ static void half_operand(struct sim_half *half, const struct isa_operand *operan
         half->r[i] = destination(operand->kind, first, worker);
 }
 
-static void half_build(const struct isa_inst *inst, bool worker, struct sim_half *half,
+static void half_build(const struct isa_inst *inst, bool worker, bool fast, struct sim_half *half,
                        struct half_info *info)
 {
     const struct isa_form *form = &isa_forms[inst->form];
-    *half = (struct sim_half){.run = sim_handler(inst->form), .form = inst->form};
+    *half = (struct sim_half){.run = sim_handler(inst->form, fast), .form = inst->form};
     *info = (struct half_info){0};
     unsigned next = 4;
     for (unsigned i = 0; i < form->operand_count; i++) {
@@ -209,7 +209,7 @@ static bool repeatable(const struct isa_inst *inst)
     return class_ != ISA_CLASS_CONTROL && class_ != ISA_CLASS_SYSTEM;
 }
 
-static void decode_bundle(uint32_t word, uint32_t next, struct sim_op *op)
+static void decode_bundle(uint32_t word, uint32_t next, bool fast, struct sim_op *op)
 {
     struct isa_inst main, aux;
     if ((next >> 31) == 0 || !isa_decode(word, 0, true, ISA_LANE_MAIN, &main) ||
@@ -223,8 +223,8 @@ static void decode_bundle(uint32_t word, uint32_t next, struct sim_op *op)
     }
     struct half_info main_info, aux_info;
     *op = (struct sim_op){.shape = SIM_BUNDLE, .size = 8};
-    half_build(&main, true, &op->main, &main_info);
-    half_build(&aux, true, &op->aux, &aux_info);
+    half_build(&main, true, fast, &op->main, &main_info);
+    half_build(&aux, true, fast, &op->aux, &aux_info);
     uint32_t both = main_info.writes & aux_info.writes;
     if (main_info.twice || aux_info.twice || real_writes(both, true) != 0) {
         op_fault(op, sim_exec_invalid_operands, 8);
@@ -237,10 +237,10 @@ static void decode_bundle(uint32_t word, uint32_t next, struct sim_op *op)
     op->repeatable = repeatable(&main) && repeatable(&aux);
 }
 
-void sim_decode_worker(uint32_t word, uint32_t next, struct sim_op *op)
+void sim_decode_worker(uint32_t word, uint32_t next, bool fast, struct sim_op *op)
 {
     if ((word >> 31) != 0) {
-        decode_bundle(word, next, op);
+        decode_bundle(word, next, fast, op);
         return;
     }
     struct isa_inst inst;
@@ -257,10 +257,10 @@ void sim_decode_worker(uint32_t word, uint32_t next, struct sim_op *op)
     *op = (struct sim_op){.size = 4, .cycles = (uint8_t)(IPU21_SLOTS * form_slots(inst.form))};
     if (form->lane == ISA_LANE_AUX) {
         op->shape = SIM_LONE_AUX;
-        half_build(&inst, true, &op->aux, &info);
+        half_build(&inst, true, fast, &op->aux, &info);
     } else {
         op->shape = SIM_LONE_MAIN;
-        half_build(&inst, true, &op->main, &info);
+        half_build(&inst, true, fast, &op->main, &info);
         op->aux.run = sim_exec_none;
         if ((info.writes >> 28) == 15)
             op_stage(op, &inst);
@@ -286,7 +286,7 @@ bool sim_decode_supervisor(uint32_t word, uint32_t next, struct sim_half *half,
         return false;
     }
     struct half_info info;
-    half_build(inst, false, half, &info);
+    half_build(inst, false, false, half, &info);
     *reads = info.reads & 0xffff;
     *writes = real_writes(info.writes, false) & 0xffff;
     if (info.twice)

@@ -58,22 +58,31 @@ static bool host_has_f16c(void)
     return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
 }
 
-sim_exec *sim_handler(unsigned form)
+bool sim_host_is_fast(void)
+{
+    return __builtin_cpu_supports("avx2") && host_has_f16c();
+}
+
+sim_exec *sim_handler(unsigned form, bool fast)
 {
 #define FAST(id) [ISA_##id] = sim_fast_##id,
-    static sim_exec *const fast[ISA_COUNT] = {
+    static sim_exec *const twins[ISA_COUNT] = {
 #include "device/sim/fast.def"
     };
 #undef FAST
-    if (fast[form] && __builtin_cpu_supports("avx2") && host_has_f16c())
-        return fast[form];
-    return sim_handlers[form];
+    return fast && twins[form] ? twins[form] : sim_handlers[form];
 }
 
 #else
 
-sim_exec *sim_handler(unsigned form)
+bool sim_host_is_fast(void)
 {
+    return false;
+}
+
+sim_exec *sim_handler(unsigned form, bool fast)
+{
+    (void)fast;
     return sim_handlers[form];
 }
 

@@ -262,6 +262,13 @@ bool sim_tile_worker_active(const struct sim_tile *tile, unsigned worker)
     return tile->context[worker + 1].active;
 }
 
+uint64_t sim_tile_last_exit(const struct sim_tile *tile)
+{
+    if (tile->active_workers != 0)
+        return UINT64_MAX;
+    return tile->joined == 0 ? 0 : tile->joined - IPU21_SYNC_LOCAL;
+}
+
 uint64_t sim_tile_bundles(const struct sim_tile *tile)
 {
     uint64_t sum = 0;

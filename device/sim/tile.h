@@ -135,7 +135,14 @@ float sim_tile_accumulator(const struct sim_tile *tile, unsigned worker, unsigne
 bool sim_tile_worker_active(const struct sim_tile *tile, unsigned worker);
 uint64_t sim_tile_bundles(const struct sim_tile *tile); /* issued so far */
 
-/* For instruction tests: registers of an idle worker and a direct start without a supervisor. */
+/* Issue cycle of the latest worker exit so far (0: none), or UINT64_MAX while a worker is active:
+ * words that arrive earlier meet running workers (receive error 4 of facts/exchange.md section 7).
+ */
+uint64_t sim_tile_last_exit(const struct sim_tile *tile);
+
+/* For instruction tests: registers of an idle worker and a direct start without a supervisor. A
+ * tile that was never reset has no running supervisor: sim_tile_run() then runs the started workers
+ * and returns SIM_STOP_SYNC, zone 2, when the last has exited. */
 void sim_tile_set_m(struct sim_tile *tile, unsigned context, unsigned reg, uint32_t value);
 void sim_tile_set_a(struct sim_tile *tile, unsigned worker, unsigned reg, uint32_t value);
 void sim_tile_start_worker(struct sim_tile *tile, unsigned worker, uint32_t pc,

@@ -39,7 +39,8 @@ static void issue(unsigned form, int fast, int32_t imm, unsigned r0, unsigned r1
 {
     struct sim_half h = {
         .form = (uint16_t)form, .imm = imm, .r = {(uint8_t)r0, (uint8_t)r1, (uint8_t)r2}};
-    ck_assert_int_eq((fast != 0 ? sim_handler(form) : sim_handlers[form])(c, &h), 0);
+    ck_assert_int_eq(
+        (fast != 0 ? sim_handler(form, sim_host_is_fast()) : sim_handlers[form])(c, &h), 0);
 }
 
 struct accumulate {

@@ -61,7 +61,7 @@ static void issue(unsigned form, unsigned a, unsigned b, unsigned in, uint32_t f
 {
     struct sim_half h = {
         .form = (uint16_t)form, .imm = (int32_t)flags, .r = {(uint8_t)a, (uint8_t)b, (uint8_t)in}};
-    sim_exec *run = fast != 0 ? sim_handler(form) : sim_handlers[form];
+    sim_exec *run = fast != 0 ? sim_handler(form, sim_host_is_fast()) : sim_handlers[form];
     ck_assert_int_eq(run(c, &h), 0);
 }
 

@@ -68,7 +68,7 @@ static uint32_t bits(float value)
 /* Both builds of a form: _i selects. */
 static sim_exec *handler(unsigned form, int fast)
 {
-    return fast != 0 ? sim_handler(form) : sim_handlers[form];
+    return fast != 0 ? sim_handler(form, sim_host_is_fast()) : sim_handlers[form];
 }
 
 static struct sim_half operands(unsigned r0, unsigned r1, unsigned r2)

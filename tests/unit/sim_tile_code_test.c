@@ -160,7 +160,7 @@ START_TEST(every_form_has_a_handler)
 {
     for (unsigned form = 0; form < ISA_COUNT; form++) {
         ck_assert_ptr_nonnull(sim_handlers[form]);
-        ck_assert_ptr_nonnull(sim_handler(form));
+        ck_assert_ptr_nonnull(sim_handler(form, sim_host_is_fast()));
     }
 }
 END_TEST
