@@ -1,86 +1,148 @@
 /* Cycle costs of kernel calls: closed forms over the issue counts of the sources.
  *
- * Invariants: tests compare each form with the simulated tile. A worker issues one bundle in six
- * cycles, so a call costs its supervisor instructions and stalls plus six times the longest
- * worker's issue count. Cannot fail.
+ * Invariants: tests compare every form with the simulated tile. A worker issues one bundle in six
+ * cycles, so a call with one launch costs a constant and six times the longest worker's issue
+ * count; the worst phase of the barrel counts (see kernels.h). GEMM is in cost_gemm.c. Cannot fail.
  */
+#include "device/kernels/cost.h"
+
 #include "device/ipu21/memory.h"
+#include "device/ipu21/timing.h"
 #include "device/kernels/kernels.h"
 
-enum { WAVE_PANEL = 96 };
+/* Call, two instructions, launch, join, return: everything but the slots of the longest worker. */
+enum {
+    CALL = 2 * IPU21_SUPERVISOR_BRANCH + IPU21_SUPERVISOR_DEPENDENCY + IPU21_WORKER_LAUNCH +
+           IPU21_SYNC_LOCAL - 1,
+    PACED_MINIMUM = 512 /* copy.S */
+};
 
-static uint32_t ceil_div(uint32_t a, uint32_t b)
+static uint32_t call(uint32_t slots)
 {
-    return (a + b - 1) / b;
+    return CALL + IPU21_SLOTS * slots;
 }
 
-static uint32_t gemm_slots(uint32_t rows_per_worker, uint32_t panels)
+/* Units of the busiest worker. */
+static uint32_t share(uint32_t units)
 {
-    uint32_t n = rows_per_worker, middle = panels > 2 ? panels - 2 : 0;
-    if (n == 1)
-        return panels == 1 ? 11 : 6 + 15 + 6 * middle;
-    if (n == 2)
-        return panels == 1 ? 20 : 10 + 20 + 11 * middle;
-    return panels == 1 ? 4 * n + 11 : 8 * n + 12 + (4 * n + 2) * middle;
+    return cost_ceil_div(units, IPU21_WORKERS);
 }
 
-static uint32_t gemm_cycles(const uint32_t params[], const uint32_t args[])
+static uint32_t reduce_slots(uint32_t n, uint32_t partials)
 {
-    uint32_t inner = params[1] / 16, columns = params[2] / 16, load = params[0] ? 32 : 64;
-    uint32_t slots = gemm_slots(ceil_div(args[3], IPU21_WORKERS), inner);
-    return 40 + columns * (6 * slots + inner * (load + 20));
+    if (partials == 1)
+        return 21 + 3 * n;
+    return partials == 2 ? 18 + 3 * n : 25 + (partials + 3) * n;
+}
+
+static uint32_t gelu_slots(uint32_t n)
+{
+    return n == 1 ? 21 : 17 + 8 * n;
+}
+
+static uint32_t bias_gelu_slots(uint32_t columns, uint32_t rows)
+{
+    return 18 + columns * (rows == 1 ? 19 : 13 + 9 * rows);
+}
+
+/* The paced path needs the buffers in different 32 KiB blocks; its test costs the supervisor 33
+ * cycles. Without pointers the plain path is priced. */
+static uint32_t copy_cycles(const uint32_t args[])
+{
+    uint32_t from = args[0], to = args[1], bytes = args[2], n = share(bytes / 8);
+    if (bytes < PACED_MINIMUM)
+        return call(14 + 2 * n);
+    bool paced =
+        from && to && ((from + bytes - 1) >> 15 < to >> 15 || (to + bytes - 1) >> 15 < from >> 15);
+    return paced ? 33 + call(20 + n) : 33 + call(14 + 2 * n);
 }
 
 uint32_t kernel_copy_list_cycles(const uint32_t (*entries)[3], uint32_t count)
 {
     uint32_t slots[IPU21_WORKERS] = {0}, most = 0;
     for (uint32_t i = 0; i < count; i++)
-        slots[i % IPU21_WORKERS] += 8 + entries[i][2] / 4;
+        slots[i % IPU21_WORKERS] += 6 + entries[i][2] / 4;
     for (unsigned w = 0; w < IPU21_WORKERS; w++)
         most = slots[w] > most ? slots[w] : most;
-    return 60 + 6 * most;
+    return call(13 + most);
 }
 
-static uint32_t copy_cycles(const uint32_t args[])
+static uint32_t elementwise_cycles(enum kernel_family family, uint32_t count)
 {
-    return 120 + 6 * ceil_div(args[2], 24);
+    switch (family) {
+    case KERNEL_GELU_F16:
+        return call(gelu_slots(share(count / 4)));
+    case KERNEL_RELU_F16:
+        return call(12 + 2 * share(count / 4));
+    case KERNEL_RELU_F32:
+        return call(12 + 2 * share(count / 2));
+    case KERNEL_GELU_F32:
+        return call(13 + 18 * share(count / 2));
+    case KERNEL_ADD_F16:
+        return call(14 + 3 * share(count / 4));
+    case KERNEL_ADD_F32:
+        return call(14 + 3 * share(count / 2));
+    case KERNEL_CAST_F16_F32:
+        return call(12 + 3 * share(count / 4));
+    case KERNEL_CAST_F32_F16:
+        return call(14 + 3 * share(count / 4));
+    case KERNEL_GATHER16:
+        return call(14 + 6 * share(count / 2));
+    default:
+        return call(12 + 5 * share(count / 2)); /* GATHER32 */
+    }
+}
+
+static uint32_t vector_cycles(enum kernel_family family, uint32_t rows, uint32_t panels)
+{
+    switch (family) {
+    case KERNEL_ADD_ROW_F16:
+        return call(15 + share(4 * panels) * (10 + 2 * rows));
+    case KERNEL_ADD_ROW_F32:
+        return call(15 + share(8 * panels) * (10 + 2 * rows));
+    case KERNEL_BIAS_RELU_F16:
+        return call(16 + share(4 * panels) * (11 + 2 * rows));
+    case KERNEL_BIAS_GELU_F16:
+        return call(bias_gelu_slots(share(4 * panels), rows));
+    case KERNEL_ADD_COLUMN_F16:
+        return call(17 + share(rows) * (6 + 8 * panels));
+    default:
+        return call(17 + share(rows) * (6 + 16 * panels)); /* ADD_COLUMN_F32 */
+    }
 }
 
 uint32_t kernel_cycles(const struct kernel_spec *spec, const uint32_t args[KERNEL_MAX_ARGS])
 {
     switch (spec->family) {
     case KERNEL_GEMM_F16:
-        return gemm_cycles(spec->params, args);
+        return cost_gemm(spec->params, args);
     case KERNEL_REDUCE_F16:
-        return 120 + 6 * ceil_div(args[3], 48) * (9 + 2 * args[4]);
+        return call(reduce_slots(share(args[3] / 4), args[4]));
     case KERNEL_GELU_F16:
-        return 120 + 222 * ceil_div(args[2], WAVE_PANEL);
     case KERNEL_RELU_F16:
     case KERNEL_GELU_F32:
     case KERNEL_RELU_F32:
     case KERNEL_CAST_F16_F32:
     case KERNEL_CAST_F32_F16:
-        return 120 + 60 * ceil_div(args[2], WAVE_PANEL);
+        return elementwise_cycles(spec->family, args[2]);
     case KERNEL_ADD_F16:
     case KERNEL_ADD_F32:
-        return 120 + 72 * ceil_div(args[3], WAVE_PANEL);
+    case KERNEL_GATHER16:
+    case KERNEL_GATHER32:
+        return elementwise_cycles(spec->family, args[3]);
     case KERNEL_ADD_ROW_F16:
-    case KERNEL_BIAS_RELU_F16:
-    case KERNEL_ADD_COLUMN_F16:
     case KERNEL_ADD_ROW_F32:
-    case KERNEL_ADD_COLUMN_F32:
-        return 120 + 72 * args[4] * ceil_div(args[3], IPU21_WORKERS);
+    case KERNEL_BIAS_RELU_F16:
     case KERNEL_BIAS_GELU_F16:
-        return 120 + 246 * args[4] * ceil_div(args[3], IPU21_WORKERS);
+    case KERNEL_ADD_COLUMN_F16:
+    case KERNEL_ADD_COLUMN_F32:
+        return vector_cycles(spec->family, args[3], args[4]);
     case KERNEL_COPY:
         return copy_cycles(args);
     case KERNEL_COPY_LIST:
-        return 60 + 48 * ceil_div(args[1], IPU21_WORKERS);
+        return call(13 + 6 * share(args[1]));
     case KERNEL_FILL:
-        return 90 + args[1] / 8;
-    case KERNEL_GATHER16:
-    case KERNEL_GATHER32:
-        return 120 + 6 * args[3];
+        return call(12 + share(args[1] / 8));
     case KERNEL_FAMILIES:
         break;
     }

@@ -7,24 +7,35 @@
 // itself, so the whole of w needs one put) and launches the workers with VERTEX_BASE = x + w 32 n:
 // each works on n = ceil(rows / 6) successive rows, the last one on the remainder. A column of
 // panels starts with a FIRST launch and ends with a LAST one, which leaves the accumulators zero;
-// ONLY is both. The worker code is in gemm_f16.inc, one family for one, two and more rows.
+// ONLY is both. The worker code is in gemm_f16.inc, one family for one, two and more rows. What the
+// supervisor does between runall and sync costs nothing: it fills the wait for the last worker.
 //
 // Each worker finds in its scratch area: word 0 = out - x, for one and two rows with x of the LAST
-// panel, else of the FIRST; word 1 = the same for the second row (two rows), or the jump of x.
+// panel, else of the FIRST; word 1 = the same for the second row (two rows), or the strides (more).
 // Idle workers of the one- and two-row families multiply rows past the end of x and store into
 // their own scratch area, so that the others pay no test.
+//
+// x moves from panel to panel by a 10-bit stride field. Where that may not reach (more than 128
+// rows, or INTERLEAVED & 2: an x_stride far beyond the rows) it takes an instruction, one slot a
+// panel more. Without that bit a stride out of reach ends in a trap, never in wrong values.
 
 #include "common.inc"
 #include "gemm_f16.inc"
 
 .set KP, K / 16
 .set NP, C / 16
+.set far, (INTERLEAVED & 2) || R1 > 128
 .set SPILL, 0x40                    // in the scratch area: where idle workers store
+
+.set GEMM_IS_START_first, 1
+.set GEMM_IS_START_only, 1
+.set GEMM_IS_START_mid, 0
+.set GEMM_IS_START_last, 0
 
 // The next \count coefficient pairs.
 .macro coefficients count
     .rept \count
-    .if INTERLEAVED
+    .if INTERLEAVED & 1
     ld128putcs 2 * slot
     .else
     ld64putcs 2 * slot
@@ -97,30 +108,33 @@ last_\t:
     .endif
 .endm
 
-// --- dispatch: \q workers run code n\w, one runs m\s if \m, the others none ----------------------
+// --- dispatch: the first workers run code n\w, one runs m\s if \m, the others none --------------
 
 .macro gemm_branch kind, s, w, m
-d\kind\()_\s:
     brnz $m9, \kind\()_n\w
     .if \m
+        .if GEMM_IS_START_\kind
+    cmpeq $m8, $m8, 8 * q_\s
+        .endif
     brnz $m8, \kind\()_m\s
     .endif
     exitz $mzero
 .endm
-.macro gemm_dispatch s, w, q, m
+.macro gemm_dispatch s, w, m
     .worker
     .align 8
 start_\s:
     worker_offset $m8
-    cmpult $m9, $m8, 8 * (\q)
-    cmpeq $m8, $m8, 8 * (\q)
+    cmpult $m9, $m8, 8 * q_\s
     .if KP == 1
     gemm_branch only, \s, \w, \m
     .else
     gemm_branch first, \s, \w, \m
         .if KP > 2
+dmid_\s:
     gemm_branch mid, \s, \w, \m
         .endif
+dlast_\s:
     gemm_branch last, \s, \w, \m
     .endif
 .endm
@@ -137,38 +151,52 @@ start_\s:
     setzi $m1, d\kind\()_\s
     .endif
 .endm
-.set GEMM_IS_START_first, 1
-.set GEMM_IS_START_only, 1
-.set GEMM_IS_START_mid, 0
-.set GEMM_IS_START_last, 0
-
-.macro gemm_launch s
-    runall $m1, $m2, 8 * n_\s
-    sync 2
-.endm
-
-.macro gemm_panel kind, s, w
-    .set slot, 0
-    gemm_entry \kind, \s, \w
+// x of the next panel, where workers take it from VERTEX_BASE.
+.macro gemm_advance s
+    .if n_\s <= 2 || (mixed_\s && (m_\s == 1 || m_\s == 2))
     add $m2, $m2, $m3
-    coefficients 32
-    gemm_launch \s
+    .endif
 .endm
 
-.macro gemm_middle s, w
+.macro gemm_load
+    sync 2
+    .set slot, 0
+    coefficients 32
+.endm
+.macro gemm_mid_panels s, count
+    .rept \count
+    gemm_load
+    runall $m1, $m2, 8 * n_\s
+    gemm_advance \s
+    .endr
+.endm
+
+// The middle launches: straight up to four, else in a loop of two.
+.macro gemm_middle s
     .if KP - 2 <= 4
-        .rept KP - 2
-    gemm_panel mid, \s, \w
-        .endr
+    gemm_mid_panels \s, KP - 2
     .else
-        .if KP % 2
-    gemm_panel mid, \s, \w
-        .endif
-    setzi $m5, KP / 2 - 2
+    setzi $m5, (KP - 2) / 2 - 1
+    gemm_mid_panels \s, (KP - 2) % 2
 middle_\s:
-    gemm_panel mid, \s, \w
-    gemm_panel mid, \s, \w
+    gemm_mid_panels \s, 2
     brnzdec $m5, middle_\s
+    .endif
+.endm
+
+// The launches of a column after the one that has been started.
+.macro gemm_column_launches s, w
+    .if KP > 1
+        .if KP > 2
+    gemm_entry mid, \s, \w
+    gemm_advance \s
+    gemm_middle \s
+        .else
+    gemm_advance \s
+        .endif
+    gemm_entry last, \s, \w
+    gemm_load
+    runall $m1, $m2, 8 * n_\s
     .endif
 .endm
 
@@ -179,7 +207,9 @@ middle_\s:
     .endif
     .if n_\s * (\w) + n_\s > rows_\s
     add $m5, $m1, (\w) * (RT_WORKER_STRIDE - 32 * n_\s)
+        .if slot <= 28
     coefficients 4
+        .endif
         .if n_\s * (\w) >= rows_\s
     st32 $m5, $m6, $mzero, 64 * (\w)
         .endif
@@ -213,21 +243,44 @@ middle_\s:
     .endr
 .endm
 
-.macro gemm_tablen s
-    setzi $m6, RT_WORKER_SCRATCH
-    sub $m4, $m4, $m2
-    add $m5, $m3, -32 * n_\s
-    .if m_\s >= 3
-    add $m1, $m3, -32 * m_\s
-    .endif
+// Word 1 for \rows rows a worker -> \reg; \temp is clobbered.
+.macro gemm_stride_word reg, temp, s, rows
+    .if KP == 1
+    .elseif far
+    add \reg, $m3, -32 * (\rows)
+    .else
+    cmpult \temp, $m3, 8 * (511 + 4 * (\rows))
+    shr \reg, $m3, 3
+    coefficients 2
+    brz \temp, far_stride
+    add \reg, \reg, 1 - 4 * (\rows)
+    setzi \temp, ((1 - 4 * (\rows)) & 0x3ff) << 10
+    coefficients 4
+    and \reg, \reg, 0x3ff
     coefficients 5
+    add \reg, \reg, \temp
+    .endif
+.endm
+
+.macro gemm_tablen s
+    sub $m4, $m4, $m2
+    .if m_\s >= 3
+    gemm_stride_word $m1, $m6, \s, m_\s
+    .endif
+    gemm_stride_word $m5, $m6, \s, n_\s
+    setzi $m6, RT_WORKER_SCRATCH
+    coefficients 4
     .irp w, 0, 1, 2, 3, 4, 5
         .if n_\s * \w < rows_\s
     st32 $m4, $m6, $mzero, 64 * \w
             .if n_\s * \w + n_\s <= rows_\s
+                .if KP > 1
     st32 $m5, $m6, $mzero, 64 * \w + 1
+                .endif
             .elseif m_\s >= 3
+                .if KP > 1
     st32 $m1, $m6, $mzero, 64 * \w + 1
+                .endif
             .else
     st32 $m4, $m6, $mzero, 64 * \w + 1
             .endif
@@ -240,8 +293,8 @@ middle_\s:
     ld32 $m5, $m0, $mzero, 5
     ld32 $m2, $m0, $mzero, 0
     setzi $m1, RT_WORKER_SCRATCH
+    sync 2
     .set slot, 0
-    coefficients 4
     add $m4, $m4, $m5
     coefficients 5
     .irp w, 0, 1, 2, 3, 4, 5
@@ -254,13 +307,14 @@ middle_\s:
     .endr
 .endm
 
-.macro gemm_column_rest s, w
+.macro gemm_column_start s, w
     .if KP == 1
     gemm_entry only, \s, \w
     .else
     gemm_entry first, \s, \w
     .endif
     coefficients 32 - slot
+    runall $m1, $m2, 8 * n_\s
 .endm
 
 // A whole call for \rows rows; the coefficients that are loaded already are counted by `slot`.
@@ -278,22 +332,19 @@ middle_\s:
     .if NP > 1
     setzi $m6, NP - 1
     .endif
-    gemm_column_rest \s, \w
+    gemm_column_start \s, \w
 column_\s:
-    gemm_launch \s
-    .if KP > 1
-    gemm_middle \s, \w
-    gemm_panel last, \s, \w
-    .endif
+    gemm_column_launches \s, \w
     .if NP > 1
     brnzdec $m6, next_\s
+    .endif
+    sync 2
     br $m10
+    .if NP > 1
 next_\s:
     gemm_column \s
-    gemm_column_rest \s, \w
+    gemm_column_start \s, \w
     bri column_\s
-    .else
-    br $m10
     .endif
 .endm
 
@@ -335,10 +386,15 @@ rows_b_entry:
         .endif
     .endif
 
+    .if KP > 1 && !far && R1 > 12
+far_stride:
+    trap 0
+    .endif
+
     gemm_workers n_a, na, 0
     gemm_section_workers a
     .if mixed_a
-    gemm_dispatch a, a, q_a, m_a
+    gemm_dispatch a, a, m_a
     .endif
     .if R0 != R1
         .if n_a != n_b
@@ -347,9 +403,9 @@ rows_b_entry:
     gemm_section_workers b
         .if mixed_b
             .if n_a == n_b
-    gemm_dispatch b, a, q_b, m_b
+    gemm_dispatch b, a, m_b
             .else
-    gemm_dispatch b, b, q_b, m_b
+    gemm_dispatch b, b, m_b
             .endif
         .endif
     .endif

@@ -62,8 +62,9 @@ void kernel_name(const struct kernel_spec *spec, char name[KERNEL_NAME_BYTES])
     const struct kernel_info *info = kernel_info(spec->family);
     const uint32_t *p = spec->params;
     if (spec->family == KERNEL_GEMM_F16)
-        snprintf(name, KERNEL_NAME_BYTES, "%s_%s_k%u_c%u_r%u_r%u", info->name,
-                 p[0] ? "interleaved" : "standard", p[1], p[2], p[3], p[4]);
+        snprintf(name, KERNEL_NAME_BYTES, "%s_%s%s_k%u_c%u_r%u_r%u", info->name,
+                 p[0] & 1 ? "interleaved" : "standard", p[0] & 2 ? "_far" : "", p[1], p[2], p[3],
+                 p[4]);
     else
         snprintf(name, KERNEL_NAME_BYTES, "%s", info->name);
 }
@@ -116,7 +117,8 @@ static bool spec_valid(const struct kernel_spec *spec)
     const uint32_t *p = spec->params;
     if (spec->family != KERNEL_GEMM_F16)
         return (unsigned)spec->family < KERNEL_FAMILIES;
-    return p[0] <= 1 && p[1] && p[1] % 16 == 0 && p[2] && p[2] % 16 == 0 && p[3] && p[3] <= p[4];
+    return p[0] <= 3 && p[1] && p[1] % 16 == 0 && p[2] && p[2] % 16 == 0 && p[3] && p[3] <= p[4] &&
+           p[4] <= KERNEL_GEMM_MAX_ROWS;
 }
 
 int kernel_assemble(const struct kernel_spec *spec, struct buffer *object, struct ipu_error *error)

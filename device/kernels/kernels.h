@@ -43,12 +43,20 @@ enum {
     KERNEL_MAX_ARGS = 8,
     KERNEL_NAME_BYTES = 96,
     /* Few-row GEMMs let idle workers read up to five cells past the last row of `x`. */
-    KERNEL_OVERREAD = 192
+    KERNEL_OVERREAD = 192,
+    /* Rows that one call can serve: what the GEMM's stride fields reach. */
+    KERNEL_GEMM_MAX_ROWS = 768,
+    /* x_stride up to this many bytes needs no bit 1 in the first GEMM parameter. */
+    KERNEL_GEMM_NEAR_STRIDE = 4160,
+    /* Units that a call can deal out to its workers: atoms of 8 bytes (COPY, FILL, elementwise),
+     * four elements (casts), words or pairs (gathers). */
+    KERNEL_MAX_UNITS = 32000
 };
 
 /* One specialised kernel: family and compile-time parameters (unused ones 0). For GEMM_F16:
- * {interleaved weights 0/1, K elements (multiple of 16), C columns (multiple of 16), smaller row
- * count, larger row count}: it serves calls with either row count. */
+ * {weights, K elements (multiple of 16), C columns (multiple of 16), smaller row count, larger row
+ * count}: it serves calls with either row count. weights: bit 0 = they lie in interleaved memory,
+ * bit 1 = x_stride may exceed KERNEL_GEMM_NEAR_STRIDE (costs a slot a panel). */
 struct kernel_spec {
     enum kernel_family family;
     uint32_t params[KERNEL_MAX_PARAMS];

@@ -1,8 +1,7 @@
 /* module: device/sim */
-/* Elementwise kernels, bias kernels, casts and gathers on the simulated tile against plain models. */
+/* Elementwise kernels, bias kernels, casts and gathers on the simulated tile against plain models.
+ */
 #include "tests/unit/kernel_harness.h"
-
-#include <stdio.h>
 
 enum { A = 0x60000, B = 0x6c000, OUT = 0x90000, CANARY = 0xa5a5 };
 
@@ -44,12 +43,8 @@ static void check_cycles(struct harness *h, const struct kernel_spec *spec, cons
     char name[KERNEL_NAME_BYTES];
     uint32_t cycles = harness_cost(h, args, KERNEL_MAX_ARGS);
     kernel_name(spec, name);
-    if (getenv("PRINT_CYCLES"))
-        printf("%s %u %u %u %u: %u %u\n", name, args[1], args[2], args[3], args[4], cycles,
-               kernel_cycles(spec, args));
-    else
-        ck_assert_msg(cycles == kernel_cycles(spec, args), "%s %u %u %u %u: %u cycles, not %u",
-                      name, args[1], args[2], args[3], args[4], cycles, kernel_cycles(spec, args));
+    ck_assert_msg(cycles == kernel_cycles(spec, args), "%s %u %u %u %u: %u cycles, not %u", name,
+                  args[1], args[2], args[3], args[4], cycles, kernel_cycles(spec, args));
 }
 
 static double gelu(double x)
@@ -65,9 +60,8 @@ struct family {
 };
 
 static const struct family elementwise[] = {
-    {KERNEL_RELU_F16, false, false}, {KERNEL_ADD_F16, false, true},
-    {KERNEL_RELU_F32, true, false},  {KERNEL_ADD_F32, true, true},
-    {KERNEL_GELU_F32, true, false},
+    {KERNEL_RELU_F16, false, false}, {KERNEL_ADD_F16, false, true},  {KERNEL_RELU_F32, true, false},
+    {KERNEL_ADD_F32, true, true},    {KERNEL_GELU_F32, true, false},
 };
 
 static void element_case(struct harness *h, const struct kernel_spec *spec, const struct family *f,
@@ -83,9 +77,9 @@ static void element_case(struct harness *h, const struct kernel_spec *spec, cons
             poke16(h, OUT + bytes + 2 * i, CANARY);
     for (uint32_t i = 0; i < count; i++) {
         float a = get(h, f->f32, A, i), b = get(h, f->f32, B, i);
-        expected[i] = f->binary                       ? (double)narrow(f->f32, a + b)
+        expected[i] = f->binary                      ? (double)narrow(f->f32, a + b)
                       : f->family == KERNEL_GELU_F32 ? gelu((double)a)
-                                                      : (double)(a > 0 ? a : 0);
+                                                     : (double)(a > 0 ? a : 0);
     }
     uint32_t unary_args[KERNEL_MAX_ARGS] = {A, out, count};
     uint32_t binary_args[KERNEL_MAX_ARGS] = {A, B, out, count};
@@ -118,14 +112,14 @@ END_TEST
 /* --- panel blocks and vectors ---------------------------------------------------------------- */
 
 static const struct family vectors[] = {
-    {KERNEL_ADD_ROW_F16, false, false},    {KERNEL_BIAS_GELU_F16, false, false},
-    {KERNEL_BIAS_RELU_F16, false, false},  {KERNEL_ADD_ROW_F32, true, false},
-    {KERNEL_ADD_COLUMN_F16, false, true},  {KERNEL_ADD_COLUMN_F32, true, true},
+    {KERNEL_ADD_ROW_F16, false, false},   {KERNEL_BIAS_GELU_F16, false, false},
+    {KERNEL_BIAS_RELU_F16, false, false}, {KERNEL_ADD_ROW_F32, true, false},
+    {KERNEL_ADD_COLUMN_F16, false, true}, {KERNEL_ADD_COLUMN_F32, true, true},
 };
 
 static double activate(enum kernel_family family, double v)
 {
-    return family == KERNEL_BIAS_GELU_F16 ? gelu(v)
+    return family == KERNEL_BIAS_GELU_F16   ? gelu(v)
            : family == KERNEL_BIAS_RELU_F16 ? (v > 0 ? v : 0)
                                             : v;
 }
@@ -185,8 +179,8 @@ START_TEST(bias_gelu_is_accurate_and_finite_for_every_f16)
         double x = (double)half_to_float((uint16_t)i), y = (double)get(&h, false, 0x90000, i);
         if (!isfinite(x))
             continue;
-        ck_assert_msg(isfinite(y) && fabs(y - gelu(x)) <= 2e-3 + 1.5e-3 * fabs(x),
-                      "gelu(%g) = %g", x, y);
+        ck_assert_msg(isfinite(y) && fabs(y - gelu(x)) <= 2e-3 + 1.5e-3 * fabs(x), "gelu(%g) = %g",
+                      x, y);
     }
     harness_close(&h);
 }

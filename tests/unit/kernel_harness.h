@@ -1,6 +1,6 @@
-/* Runs one kernel on one simulated tile: the true runtime, a caller, the kernel, linked as a program
- * would be. The caller samples nothing: the cycle of its deliberate stop is compared with that of the
- * same program without the call. */
+/* Runs one kernel on one simulated tile: the true runtime, a caller, the kernel, linked as a
+ * program would be. The caller samples nothing: the cycle of its deliberate stop is compared with
+ * that of the same program without the call. */
 #ifndef IPU_TESTS_KERNEL_HARNESS_H
 #define IPU_TESTS_KERNEL_HARNESS_H
 

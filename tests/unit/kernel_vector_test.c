@@ -30,9 +30,6 @@ static void check_cycles(struct harness *h, const struct kernel_spec *spec, cons
     char name[KERNEL_NAME_BYTES];
     uint32_t cycles = harness_cost(h, args, KERNEL_MAX_ARGS);
     kernel_name(spec, name);
-    if (getenv("PRINT_CYCLES"))
-        printf("%s %u %u %u %u %u: %u %u\n", name, args[0], args[1], args[2], args[3], args[4], cycles, kernel_cycles(spec, args));
-    else
     ck_assert_msg(cycles == kernel_cycles(spec, args), "%s %u %u %u %u %u: %u cycles, not %u", name,
                   args[0], args[1], args[2], args[3], args[4], cycles, kernel_cycles(spec, args));
 }
@@ -199,10 +196,7 @@ START_TEST(copy_list_makes_every_copy)
                 ck_assert_uint_eq(peek32(&h, entries[i][1] + k), peek32(&h, entries[i][0] + k));
         check_guards(&h, OUT, at - OUT);
         uint32_t cycles = harness_cost(&h, args, 2);
-        if (getenv("PRINT_CYCLES")) printf("copy_list %u: %u %u\n", count, cycles,
-                          kernel_copy_list_cycles((const uint32_t(*)[3])entries, count)); else
-        ck_assert_uint_eq(cycles,
-                          kernel_copy_list_cycles((const uint32_t(*)[3])entries, count));
+        ck_assert_uint_eq(cycles, kernel_copy_list_cycles((const uint32_t(*)[3])entries, count));
     }
     harness_close(&h);
 }

@@ -1,0 +1,15 @@
+/* Inner parts of kernel_cycles(): see kernels.h. */
+#ifndef IPU_KERNELS_COST_H
+#define IPU_KERNELS_COST_H
+
+#include <stdint.h>
+
+/* GEMM_F16 with the parameters and arguments of kernels.def. */
+uint32_t cost_gemm(const uint32_t params[], const uint32_t args[]);
+
+static inline uint32_t cost_ceil_div(uint32_t a, uint32_t b)
+{
+    return (a + b - 1) / b;
+}
+
+#endif

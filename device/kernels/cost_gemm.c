@@ -1,0 +1,327 @@
+/* The cost of a GEMM call: its supervisor code followed instruction by instruction, its launches by
+ * the issue counts of the worker code.
+ *
+ * Mirrors gemm_f16.S macro by macro (same names); tests compare the two over ranges of shapes. With
+ * workers that are not equally busy a launch depends on the phase of the barrel, so the worst of
+ * six start phases counts. Constants come from device/ipu21/timing.h. Cannot fail.
+ */
+#include "device/kernels/cost.h"
+
+#include "device/ipu21/memory.h"
+#include "device/ipu21/timing.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+enum { UNROLL = 6, WORKERS = IPU21_WORKERS };
+enum launch { FIRST, MID, LAST, ONLY };
+
+struct line {
+    uint64_t t;         /* earliest issue of the next instruction */
+    uint64_t ready[16]; /* of M registers */
+    uint64_t exits[WORKERS], joined;
+    uint32_t put, slot; /* instructions a coefficient pair, pairs loaded */
+    uint32_t inner, columns, rows, n, q, m;
+    bool far, mixed;
+};
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Registers are given as a mask. */
+enum { M0 = 1, M1 = 2, M2 = 4, M3 = 8, M4 = 16, M5 = 32, M6 = 64 };
+
+static uint64_t operands(const struct line *l, unsigned reads)
+{
+    uint64_t t = l->t;
+    for (; reads; reads &= reads - 1)
+        t = later(t, l->ready[__builtin_ctz(reads)]);
+    return t;
+}
+
+/* One instruction with no worker active. */
+static void op(struct line *l, unsigned reads, unsigned write)
+{
+    uint64_t issue = operands(l, reads);
+    if (write)
+        l->ready[__builtin_ctz(write)] = issue + IPU21_SUPERVISOR_DEPENDENCY;
+    l->t = issue + 1;
+}
+
+static void coefficients(struct line *l, uint32_t count)
+{
+    l->t += count * l->put;
+    l->slot += count;
+}
+
+/* --- launches -------------------------------------------------------------------------------- */
+
+static uint32_t stream_slots(const struct line *l, enum launch kind, uint32_t n)
+{
+    uint32_t loop = n > UNROLL ? 1 : 0, slots = 4 * n + loop + 1;
+    if (kind == LAST || kind == ONLY)
+        return slots + 6u + (kind == ONLY ? 4u : 0u);
+    if (kind == MID)
+        return slots + (l->far ? 1u : 0u);
+    return slots + (l->far ? 7u : 5u + loop);
+}
+
+static uint32_t code_slots(const struct line *l, enum launch kind, uint32_t n, bool absolute)
+{
+    static const uint8_t one[] = {6, 6, 15, 11}, two[] = {10, 11, 19, 19};
+    if (n >= 3)
+        return stream_slots(l, kind, n);
+    return (n == 1 ? one[kind] : two[kind]) + (absolute && kind == FIRST ? 1u : 0u);
+}
+
+static uint32_t worker_slots(const struct line *l, enum launch kind, uint32_t w)
+{
+    bool start = kind == FIRST || kind == ONLY;
+    if (!l->mixed)
+        return code_slots(l, kind, l->n, false);
+    if (w < l->q)
+        return code_slots(l, kind, l->n, false) + (start ? 3u : 1u);
+    if (w == l->q && l->m)
+        return code_slots(l, kind, l->m, true) + (start ? 5u : 2u);
+    return (start ? 4u : 2u) + (l->m == 0 ? 0u : start ? 2u : 1u);
+}
+
+static void launch(struct line *l, enum launch kind)
+{
+    uint64_t issue = operands(l, M1 | M2), first = issue + IPU21_WORKER_LAUNCH, last = 0;
+    for (uint32_t w = 0; w < WORKERS; w++) {
+        uint64_t wait = (w + IPU21_SLOTS - first % IPU21_SLOTS) % IPU21_SLOTS;
+        l->exits[w] = first + wait + IPU21_SLOTS * (worker_slots(l, kind, w) - 1);
+        last = later(last, l->exits[w]);
+    }
+    l->t = issue + IPU21_RUNALL;
+    l->joined = last + IPU21_SYNC_LOCAL;
+    l->slot = 0;
+}
+
+/* One instruction beside the workers: it takes a slot that no active worker owns. */
+static void hidden(struct line *l, unsigned reads, unsigned write, uint32_t cycles)
+{
+    uint64_t issue = operands(l, reads);
+    while (l->exits[issue % WORKERS] >= issue && l->joined - IPU21_SYNC_LOCAL >= issue)
+        issue++;
+    if (write)
+        l->ready[__builtin_ctz(write)] = issue + IPU21_SUPERVISOR_DEPENDENCY;
+    l->t = issue + cycles;
+}
+
+static void sync(struct line *l)
+{
+    l->t = later(l->t + 1, l->joined);
+}
+
+static bool advances(const struct line *l)
+{
+    return l->n <= 2 || (l->mixed && (l->m == 1 || l->m == 2));
+}
+
+/* --- tables ---------------------------------------------------------------------------------- */
+
+static void word2(struct line *l, uint32_t w)
+{
+    uint32_t row = l->n * w;
+    if (row < l->rows)
+        op(l, M4 | M6, 0);
+    if (row + l->n > l->rows) {
+        op(l, M1, M5);
+        coefficients(l, l->slot <= 28 ? 4 : 0);
+        if (row >= l->rows)
+            op(l, M5 | M6, 0);
+        if (l->n == 2)
+            op(l, M5 | M6, 0);
+    } else if (l->n == 2) {
+        op(l, M4 | M6, 0);
+    }
+}
+
+static void table2(struct line *l)
+{
+    if (l->inner > 1)
+        op(l, M3, M5);
+    op(l, 0, M1);
+    op(l, 0, M6);
+    if (l->inner > 1) {
+        coefficients(l, 4);
+        op(l, M5 | M2, M5);
+        coefficients(l, 2);
+    } else {
+        op(l, M2, M5);
+        coefficients(l, 3);
+    }
+    coefficients(l, 2);
+    op(l, M4 | M5, M4);
+    op(l, M1 | M5, M1);
+    for (uint32_t w = 0; w < WORKERS; w++)
+        word2(l, w);
+}
+
+static void stride_word(struct line *l, unsigned reg, unsigned temp)
+{
+    if (l->inner == 1)
+        return;
+    if (l->far) {
+        op(l, M3, reg);
+        return;
+    }
+    op(l, M3, temp);
+    op(l, M3, reg);
+    coefficients(l, 2);
+    op(l, temp, 0);
+    op(l, reg, reg);
+    op(l, 0, temp);
+    coefficients(l, 4);
+    op(l, reg, reg);
+    coefficients(l, 5);
+    op(l, reg | temp, reg);
+}
+
+static void table_n(struct line *l)
+{
+    op(l, M4 | M2, M4);
+    if (l->m >= 3)
+        stride_word(l, M1, M6);
+    stride_word(l, M5, M6);
+    op(l, 0, M6);
+    coefficients(l, 4);
+    for (uint32_t w = 0; l->n * w < l->rows && w < WORKERS; w++) {
+        op(l, M4 | M6, 0);
+        bool full = l->n * w + l->n <= l->rows;
+        if (!full && l->m < 3)
+            op(l, M4 | M6, 0);
+        else if (l->inner > 1)
+            op(l, (full ? M5 : M1) | M6, 0);
+    }
+}
+
+/* --- the call -------------------------------------------------------------------------------- */
+
+static void prologue(struct line *l, const uint32_t params[])
+{
+    bool two = params[3] != params[4], taken = l->rows != params[3];
+    l->t += IPU21_SUPERVISOR_BRANCH; /* the call */
+    op(l, M0, M1);
+    op(l, M0, M2);
+    op(l, M0, M3);
+    op(l, M0, M4);
+    if (two)
+        op(l, M0, M5);
+    op(l, M1, 0);
+    l->t += IPU21_SUPERVISOR_PUT - 1;
+    if (!two)
+        return;
+    op(l, M5, M5);
+    coefficients(l, 5);
+    op(l, M5, 0);
+    l->t += taken ? IPU21_SUPERVISOR_BRANCH - 1 : 0;
+}
+
+static void column_start(struct line *l)
+{
+    op(l, 0, M1);
+    coefficients(l, 32 - l->slot);
+    launch(l, l->inner == 1 ? ONLY : FIRST);
+}
+
+static void next_column(struct line *l)
+{
+    hidden(l, M0, M5, 1);
+    hidden(l, M0, M2, 1);
+    hidden(l, 0, M1, 1);
+    sync(l);
+    op(l, M4 | M5, M4);
+    coefficients(l, 5);
+    for (uint32_t w = 0; l->n * w < l->rows && w < WORKERS; w++) {
+        op(l, M4 | M1, 0);
+        if ((l->n == 2 && 2 * w + 1 < l->rows) || l->n * w + 2 == l->rows)
+            op(l, M4 | M1, 0);
+    }
+    column_start(l);
+    hidden(l, 0, 0, IPU21_SUPERVISOR_BRANCH); /* back to the common launches */
+}
+
+static void advance(struct line *l)
+{
+    if (advances(l))
+        hidden(l, M2 | M3, M2, 1);
+}
+
+static void mid_panel(struct line *l)
+{
+    sync(l);
+    coefficients(l, 32);
+    launch(l, MID);
+    advance(l);
+}
+
+static void column_launches(struct line *l)
+{
+    if (l->inner == 1)
+        return;
+    if (l->inner > 2)
+        hidden(l, 0, M1, 1);
+    advance(l);
+    uint32_t middle = l->inner - 2, loops = middle > 4 ? middle / 2 : 0;
+    if (loops)
+        hidden(l, 0, M5, 1);
+    for (uint32_t i = 0; i < middle - 2 * loops; i++)
+        mid_panel(l);
+    for (uint32_t i = 0; i < loops; i++) {
+        mid_panel(l);
+        mid_panel(l);
+        hidden(l, M5, M5, i + 1 < loops ? IPU21_SUPERVISOR_BRANCH : 1);
+    }
+    hidden(l, 0, M1, 1);
+    sync(l);
+    coefficients(l, 32);
+    launch(l, LAST);
+}
+
+static uint32_t call_cycles(const uint32_t params[], uint32_t rows, uint32_t phase)
+{
+    struct line l = {.t = phase,
+                     .put = params[0] & 1 ? 1 : 2,
+                     .inner = params[1] / 16,
+                     .columns = params[2] / 16,
+                     .rows = rows,
+                     .n = cost_ceil_div(rows, WORKERS),
+                     .far = (params[0] & 2) || params[4] > 128};
+    l.q = rows / l.n;
+    l.m = rows % l.n;
+    l.mixed = l.n >= 3 && l.q < WORKERS;
+    prologue(&l, params);
+    if (l.n <= 2)
+        table2(&l);
+    else
+        table_n(&l);
+    if (l.columns > 1)
+        op(&l, 0, M6);
+    column_start(&l);
+    for (uint32_t c = 1;; c++) {
+        column_launches(&l);
+        if (l.columns > 1)
+            hidden(&l, M6, M6, c < l.columns ? IPU21_SUPERVISOR_BRANCH : 1);
+        if (c == l.columns)
+            break;
+        next_column(&l);
+    }
+    sync(&l);
+    return (uint32_t)(l.t + IPU21_SUPERVISOR_BRANCH - phase);
+}
+
+uint32_t cost_gemm(const uint32_t params[], const uint32_t args[])
+{
+    uint32_t rows = args[3], n = cost_ceil_div(rows, WORKERS), most = 0;
+    uint32_t phases = n >= 3 && rows / n < WORKERS ? IPU21_SLOTS : 1;
+    for (uint32_t phase = 0; phase < phases; phase++) {
+        uint32_t cycles = call_cycles(params, rows, phase);
+        most = cycles > most ? cycles : most;
+    }
+    return most;
+}
