@@ -27,9 +27,17 @@ struct asm_options {
     void *include_context;
 };
 
-/* Assembles `text` (named `file` in messages) into an ELF32 relocatable object. Errors are
- * IPU_ERR_COMPILE and read "file:line:column: what was expected". __IPU__=1 and
- * __IPU_ARCH_VERSION__=21 are predefined. */
+/* Assembles `text` (named `file` in messages) into an ELF32 relocatable object; `object` must be
+ * empty. Errors are IPU_ERR_COMPILE and read "file:line:column: what was expected"; then `object`
+ * stays empty. __IPU__=1 and __IPU_ARCH_VERSION__=21 are predefined.
+ *
+ * Where this dialect decides something (facts/asm_dialect.md leaves it open or differs):
+ * - Without .worker or .supervisor, instructions of both modes are accepted.
+ * - Targets of bri, br* and call are byte addresses also when they are numbers; the address of send
+ *   and sendpicp is a word index when it is a number, and a byte address when it is a label.
+ * - Names of prelude.def, flags.def and CSR_*__INDEX (SHIFT, SIZE, MASK) are predefined symbols; a
+ *   macro or symbol of the same name wins. Including "gc_tile_defines.h" or "ipu21.inc" (in any
+ *   folder, when the caller has no such file) makes them "defined" for #ifdef. */
 IPU_MUST_CHECK int asm_assemble(const char *file, const char *text, size_t length,
                                 const struct asm_options *options, struct buffer *object,
                                 struct ipu_error *error);

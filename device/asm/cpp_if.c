@@ -68,7 +68,7 @@ static int ternary(struct evaluator *ev, int64_t *value)
     if (code != 0 || !spelled(ev, "?"))
         return code;
     ev->at++;
-    int64_t yes, no;
+    int64_t yes = 0, no = 0;
     bool skip = ev->skip, chosen = *value != 0;
     ev->skip = skip || !chosen;
     if ((code = ternary(ev, &yes)) != 0)
@@ -108,6 +108,7 @@ static int number(struct evaluator *ev, const struct cpp_token *token, int64_t *
 
 static int primary(struct evaluator *ev, int64_t *value)
 {
+    *value = 0;
     const struct cpp_token *token = look(ev, 0);
     if (token == NULL)
         return fail(ev, "expected an expression");
@@ -134,6 +135,7 @@ static int primary(struct evaluator *ev, int64_t *value)
 
 static int unary(struct evaluator *ev, int64_t *value)
 {
+    *value = 0;
     const struct cpp_token *token = look(ev, 0);
     char op = token != NULL && token->kind == CPP_PUNCTUATION ? token->text[0] : '\0';
     if (op != '!' && op != '-' && op != '+' && op != '~')
@@ -237,7 +239,7 @@ static int expression(struct evaluator *ev, unsigned level, int64_t *value)
     int code = unary(ev, value);
     const struct level_op *op;
     while (code == 0 && (op = operator_at(ev)) != NULL && op->level >= level) {
-        int64_t right;
+        int64_t right = 0;
         bool skip = ev->skip;
         ev->at += strlen(op->text);
         ev->skip = skip || (op->op == 'A' && *value == 0) || (op->op == 'O' && *value != 0);

@@ -54,6 +54,17 @@ START_TEST(long_macros_hold_several_statements)
 }
 END_TEST
 
+START_TEST(builtin_macros_tell_place_and_count)
+{
+    static const uint32_t words[] = {2, 0};
+    expect_words("#define HERE __LINE__\n.long HERE\n.byte 0\n.align 4\n", words, 2);
+    expect_same("\n\n.long __COUNTER__, __COUNTER__, __LINE__\n.ascii __FILE__\n",
+                ".long 0, 1, 3\n.ascii \"t.S\"\n");
+    expect_same("#define X 1\n.long X\n#undef X\n.set X, 2\n.long X\n#define X 3\n.long X\n",
+                ".long 1, 2, 3\n");
+}
+END_TEST
+
 START_TEST(conditionals_choose_by_c_expressions)
 {
     static const struct {
@@ -495,6 +506,7 @@ static void add_text_cases(Suite *suite)
     tcase_add_test(cpp, function_macros_substitute_stringify_and_paste);
     tcase_add_test(cpp, macro_arguments_may_span_lines_and_nest);
     tcase_add_test(cpp, long_macros_hold_several_statements);
+    tcase_add_test(cpp, builtin_macros_tell_place_and_count);
     tcase_add_test(cpp, conditionals_choose_by_c_expressions);
     tcase_add_test(cpp, elif_takes_the_first_true_branch_only);
     tcase_add_test(cpp, text_in_dead_branches_is_not_looked_at);
