@@ -29,7 +29,7 @@ struct codegen_options {
     unsigned threads;                  /* 0 = all cores */
     const struct compile_cache *cache; /* of kernel objects; may be NULL */
     enum codegen_profile profile;
-    uint64_t clock_hz; /* 0 = IPU21_CLOCK_HZ */
+    uint64_t clock_hz;    /* 0 = IPU21_CLOCK_HZ */
     const char *compiler; /* version text for the package */
     struct log *log;
     const atomic_bool *cancel;
@@ -43,11 +43,11 @@ IPU_MUST_CHECK int codegen_reserve(const struct flow *flow, const struct program
 
 struct program_schedule {
     uint32_t phase_count;
-    struct exchange_schedule **phases;  /* by program_step.phase */
-    uint32_t region0[PROGRAM_TILES];    /* the placement's */
-    uint64_t cycles, exchange_cycles;   /* refined estimate of one run, repeats multiplied in */
-    uint32_t exchange_table_bytes;      /* rows of the fullest tile */
-    uint64_t horizon_cycles;            /* sum of all executed schedule lengths */
+    struct exchange_schedule **phases; /* by program_step.phase */
+    uint32_t region0[PROGRAM_TILES];   /* the placement's */
+    uint64_t cycles, exchange_cycles;  /* refined estimate of one run, repeats multiplied in */
+    uint32_t exchange_table_bytes;     /* rows of the fullest tile */
+    uint64_t horizon_cycles;           /* sum of all executed schedule lengths */
     uint32_t executed_phases;
 };
 

@@ -33,9 +33,9 @@ static struct batch_role role_of(const struct tile_code *t, enum host_stream s, 
 {
     struct batch_role role;
     memset(&role, 0, sizeof role);
-    role.bytes = host_batch_bytes(t->codegen->host, s, t->tile, batch);
-    if (host_owner(t->tile) == t->tile) {
-        host_request(t->codegen->host, s, t->tile, batch, role.request);
+    role.bytes = host_plan_bytes(t->codegen->host, s, t->tile, batch);
+    if (host_plan_owner(t->tile) == t->tile) {
+        host_plan_request(t->codegen->host, s, t->tile, batch, role.request);
         role.owner = (role.request[0] | role.request[1]) != 0;
     }
     return role;
@@ -250,7 +250,8 @@ static void emit_batch(struct tile_code *t, enum host_stream s, const struct bat
                        bool first)
 {
     bool output = s == HOST_RUN_OUT, copies = role->bytes > 0;
-    copies &= output || t->codegen->host->first[s][t->tile] < t->codegen->host->first[s][t->tile + 1];
+    copies &=
+        output || t->codegen->host->first[s][t->tile] < t->codegen->host->first[s][t->tile + 1];
     if (role->bytes == 0 && !role->owner) {
         emit_absent(t, output && first);
         return;

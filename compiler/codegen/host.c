@@ -107,8 +107,8 @@ static int output_stream(struct builder *b)
         const struct program_download *d = &p->downloads[i];
         unsigned tile = p->buffers[d->from.buffer].tile;
         uint32_t *size = &plan->size[HOST_RUN_OUT][tile];
-        plan->items[HOST_RUN_OUT][first[tile]++] = (struct host_item){
-            d->from.buffer, 0, d->from.offset, block_bytes(b, d), *size};
+        plan->items[HOST_RUN_OUT][first[tile]++] =
+            (struct host_item){d->from.buffer, 0, d->from.offset, block_bytes(b, d), *size};
         plan->download_stream[i] = *size;
         *size += block_bytes(b, d);
     }
@@ -167,8 +167,8 @@ int host_plan_build(const struct flow *flow, const struct program *program,
 
 /* --- batches -------------------------------------------------------------------------------- */
 
-uint32_t host_batch_bytes(const struct host_plan *plan, enum host_stream stream, unsigned tile,
-                          uint32_t batch)
+uint32_t host_plan_bytes(const struct host_plan *plan, enum host_stream stream, unsigned tile,
+                         uint32_t batch)
 {
     uint64_t size = plan->size[stream][tile], from = (uint64_t)batch * PAGE_BYTES;
     if (size <= from)
@@ -178,19 +178,19 @@ uint32_t host_batch_bytes(const struct host_plan *plan, enum host_stream stream,
     return (bytes + UNIT - 1) / UNIT * UNIT;
 }
 
-unsigned host_owner(unsigned tile)
+unsigned host_plan_owner(unsigned tile)
 {
     return ipu21_logical(ipu21_physical(tile) & 0x3d);
 }
 
-void host_request(const struct host_plan *plan, enum host_stream stream, unsigned owner,
-                  uint32_t batch, uint32_t words[2])
+void host_plan_request(const struct host_plan *plan, enum host_stream stream, unsigned owner,
+                       uint32_t batch, uint32_t words[2])
 {
     unsigned base = ipu21_physical(owner);
     words[0] = words[1] = 0;
     for (unsigned k = 0; k < 46; k++) {
         unsigned tile = ipu21_logical((k / 2) << 6 | base | (k & 1) << 1);
-        if (host_batch_bytes(plan, stream, tile, batch) > 0)
+        if (host_plan_bytes(plan, stream, tile, batch) > 0)
             words[k / 24] |= 1u << (k % 24);
     }
 }

@@ -34,8 +34,8 @@ struct link_image {
     struct asm_image runtime, kernels; /* kernels empty when they are part of runtime */
     uint32_t program;                  /* address of the tile programs */
     uint32_t kernel_bytes;
-    uint32_t *entry;                   /* by spec */
-    uint32_t sample;                   /* rt_sample */
+    uint32_t *entry; /* by spec */
+    uint32_t sample; /* rt_sample */
 };
 /* Where tile programs start when kernels are estimated, not linked. */
 uint32_t link_estimate(const struct program *program);
@@ -53,8 +53,8 @@ struct host_item {
 };
 struct host_plan {
     uint32_t batches[HOST_STREAMS];
-    uint32_t size[HOST_STREAMS][PROGRAM_TILES];          /* stream bytes by tile */
-    uint32_t first[HOST_STREAMS][PROGRAM_TILES + 1];     /* items by tile */
+    uint32_t size[HOST_STREAMS][PROGRAM_TILES];      /* stream bytes by tile */
+    uint32_t first[HOST_STREAMS][PROGRAM_TILES + 1]; /* items by tile */
     struct host_item *items[HOST_STREAMS];
     uint32_t samples[PROGRAM_TILES];       /* sample words of a tile, 0 = none */
     uint32_t sample_stream[PROGRAM_TILES]; /* their offset in the output stream */
@@ -69,13 +69,13 @@ IPU_MUST_CHECK int host_plan_build(const struct flow *flow, const struct program
 uint32_t sample_words(const struct flow *flow, const struct program *program,
                       enum codegen_profile profile, unsigned tile);
 /* Bytes that batch b of a stream moves for a tile: a multiple of 64, 0 = it takes no part. */
-uint32_t host_batch_bytes(const struct host_plan *plan, enum host_stream stream, unsigned tile,
-                          uint32_t batch);
+uint32_t host_plan_bytes(const struct host_plan *plan, enum host_stream stream, unsigned tile,
+                         uint32_t batch);
 /* Tile (logical) that requests for the group of `tile`. */
-unsigned host_owner(unsigned tile);
+unsigned host_plan_owner(unsigned tile);
 /* The request mask of an owner for a batch: which tiles of its group take part. */
-void host_request(const struct host_plan *plan, enum host_stream stream, unsigned owner,
-                  uint32_t batch, uint32_t words[2]);
+void host_plan_request(const struct host_plan *plan, enum host_stream stream, unsigned owner,
+                       uint32_t batch, uint32_t words[2]);
 
 /* --- nest.c --------------------------------------------------------------------------------- */
 IPU_MUST_CHECK int nests_add(const struct flow *flow, const struct program *program,
@@ -107,22 +107,22 @@ struct tile_code {
     uint32_t code_count, code_capacity;
     uint32_t *data, *overflow; /* of the data zone; after the code */
     uint32_t data_used, overflow_used, data_capacity, overflow_capacity; /* bytes */
-    uint32_t overflow_base;    /* known in the second pass */
-    uint32_t *row_address;     /* by phase: 0 = none */
+    uint32_t overflow_base; /* known in the second pass */
+    uint32_t *row_address;  /* by phase: 0 = none */
     uint32_t rows_base, rows_bytes;
     uint32_t sample_address;
     struct {
         uint32_t index, address;
-    } *tables; /* gather tables that are in the data already */
+    } * tables; /* gather tables that are in the data already */
     uint32_t table_count, table_capacity;
     struct {
         uint32_t stream, bytes, address, count;
     } headers[4];
     uint32_t header_count;
     uint32_t close_address;
-    uint32_t host_words; /* of the code, for the log */
+    uint32_t host_words;                         /* of the code, for the log */
     uint32_t loop_base, loop_stride, loop_bytes; /* moving argument blocks of the open repeat */
-    bool failed;                    /* out of memory */
+    bool failed;                                 /* out of memory */
 };
 
 /* data.c: reserves bytes (8-byte aligned) and, in the second pass, writes them. */
@@ -142,7 +142,8 @@ bool args_move(const struct program *program, const struct program_call *call);
 
 void emit_host_input(struct tile_code *t, enum host_stream stream);
 void emit_host_output(struct tile_code *t);
-/* Emits everything into t, which must be cleared but for codegen, tile and the fields of the pass. */
+/* Emits everything into t, which must be cleared but for codegen, tile and the fields of the pass.
+ */
 IPU_MUST_CHECK int emit_tile(struct tile_code *t, struct ipu_error *error);
 IPU_MUST_CHECK int codegen_index(struct codegen *c, struct ipu_error *error);
 /* Bytes of everything that a tile's program takes, rows at their bound. */

@@ -2,9 +2,9 @@
  *
  * A host tensor is read through a view; columns of a tensor usually step through the host data with
  * few strides, and so do rows. Each axis of a box is cut into progressions (count, host stride,
- * stream stride on each of several levels); every pair of a row progression and a column progression is
- * one nest. Views whose rows and columns do not separate are written row by row. Padding gets no
- * nest, so it is zero.
+ * stream stride on each of several levels); every pair of a row progression and a column
+ * progression is one nest. Views whose rows and columns do not separate are written row by row.
+ * Padding gets no nest, so it is zero.
  */
 #include "compiler/codegen/internal.h"
 

@@ -75,12 +75,12 @@ static int encode_tile(const struct codegen *c, struct tile_code *t, struct ipu_
     t->rows_base = t->overflow_base + overflow;
     t->encode = true;
     code = emit_tile(t, error);
-    if (code == 0 && (words != t->code_count || data != t->data_used ||
-                      overflow != t->overflow_used))
+    if (code == 0 &&
+        (words != t->code_count || data != t->data_used || overflow != t->overflow_used))
         return ipu_error_set(error, IPU_ERR_INTERNAL,
                              "codegen: the passes over tile %u disagree about its size", t->tile);
-    if (code == 0 && t->rows_base + t->rows_bytes + IPU21_FETCH_AHEAD >
-                         c->schedule->region0[t->tile])
+    if (code == 0 &&
+        t->rows_base + t->rows_bytes + IPU21_FETCH_AHEAD > c->schedule->region0[t->tile])
         return ipu_error_set(error, IPU_ERR_INTERNAL,
                              "codegen: the rows of tile %u are larger than their bound", t->tile);
     return code;
@@ -117,8 +117,7 @@ static int emit_all(struct codegen *c, struct tile_code *tiles, struct ipu_error
         threads = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
     threads = threads > MAX_THREADS ? MAX_THREADS : threads;
     pthread_mutex_init(&e.lock, NULL);
-    while (started + 1 < threads &&
-           pthread_create(&handles[started], NULL, emit_thread, &e) == 0)
+    while (started + 1 < threads && pthread_create(&handles[started], NULL, emit_thread, &e) == 0)
         started++;
     emit_thread(&e);
     for (unsigned i = 0; i < started; i++)
@@ -169,8 +168,8 @@ static int add_code(const struct codegen *c, struct package *package, const stru
         return ipu_error_set(error, IPU_ERR_NO_MEMORY, "codegen: out of memory");
     memcpy(words, t->code, 4 * (size_t)t->code_count);
     uint32_t at = (t->overflow_base - c->program_base) / 4;
-    uint32_t held = t->overflow_capacity < t->overflow_used ? t->overflow_capacity
-                                                            : t->overflow_used;
+    uint32_t held =
+        t->overflow_capacity < t->overflow_used ? t->overflow_capacity : t->overflow_used;
     if (held > 0)
         memcpy(words + at, t->overflow, held);
     int code = 0;
@@ -214,8 +213,8 @@ static int add_segments(struct codegen *c, struct package *package, const struct
     int code = runtime < 0 ? check(runtime, error) : kernels < 0 ? check(kernels, error) : 0;
     for (unsigned t = 0; t < PROGRAM_TILES && code == 0; t++) {
         const struct tile_code *tile = &tiles[t];
-        uint32_t data = tile->data_used < tile->data_capacity ? tile->data_used
-                                                              : tile->data_capacity;
+        uint32_t data =
+            tile->data_used < tile->data_capacity ? tile->data_used : tile->data_capacity;
         code = add_image(package, t, &c->image.runtime, runtime, error);
         if (code == 0)
             code = add_image(package, t, &c->image.kernels, kernels, error);

@@ -181,11 +181,10 @@ static int note_tile(struct profile *p, unsigned tile)
         return ipu_error_set(p->error, IPU_ERR_INTERNAL,
                              "codegen: tile %u takes %u samples, its steps need %u", tile,
                              c->host->samples[tile], p->count + 1);
-    int added = package_add_samples(p->package, tile, c->host->sample_stream[tile], p->list,
-                                    p->count);
-    return added < 0
-               ? ipu_error_set(p->error, added, "codegen: the package refuses a sample list")
-               : 0;
+    int added =
+        package_add_samples(p->package, tile, c->host->sample_stream[tile], p->list, p->count);
+    return added < 0 ? ipu_error_set(p->error, added, "codegen: the package refuses a sample list")
+                     : 0;
 }
 
 int profile_add(const struct codegen *c, struct package *package, struct ipu_error *error)

@@ -69,8 +69,8 @@ static int schedule_phase(struct job *job, uint32_t index)
     struct exchange_schedule *out = ARENA_NEW(arena, struct exchange_schedule);
     if (out == NULL)
         return ipu_error_set(error, IPU_ERR_NO_MEMORY, "codegen: out of memory for a schedule");
-    int code = phase_build(job->program, job->steps[index], job->code_elements, arena, &phase,
-                           error);
+    int code =
+        phase_build(job->program, job->steps[index], job->code_elements, arena, &phase, error);
     if (code == 0)
         code = exchange_schedule(&phase, job->effort, arena, out, error);
 #ifndef NDEBUG
@@ -112,8 +112,7 @@ static void run_threads(struct job *job, unsigned threads)
 static int keep_schedule(struct program_schedule *s, uint32_t index, struct arena *arena,
                          struct ipu_error *error)
 {
-    struct exchange_schedule *kept =
-        arena_memdup(arena, s->phases[index], sizeof **s->phases);
+    struct exchange_schedule *kept = arena_memdup(arena, s->phases[index], sizeof **s->phases);
     if (kept == NULL)
         return ipu_error_set(error, IPU_ERR_NO_MEMORY, "codegen: out of memory for a schedule");
     for (unsigned t = 0; t < PROGRAM_TILES; t++) {

@@ -196,8 +196,7 @@ static bool sort_calls(struct lower *l, const struct vec *calls, struct program_
 static void count_transfers(struct program *p, const struct program_step *step)
 {
     for (uint32_t i = 0; i < step->transfer_count; i++)
-        p->exchanged_words +=
-            (uint64_t)step->transfers[i].words * step->transfers[i].target_count;
+        p->exchanged_words += (uint64_t)step->transfers[i].words * step->transfers[i].target_count;
 }
 
 static bool finish_steps(struct lower *l)

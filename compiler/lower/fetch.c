@@ -275,7 +275,8 @@ static bool send_pieces(struct flush *f, const struct piece *pieces, uint32_t co
         return copy_piece(l, pieces);
     if (!open_exchange(f))
         return false;
-    uint32_t step = run_panels(l, from, pieces, count), end = pieces->box.panel + pieces->box.panels;
+    uint32_t step = run_panels(l, from, pieces, count),
+             end = pieces->box.panel + pieces->box.panels;
     l->load[from->tile] += cells_of(&pieces->box);
     for (uint32_t panel = pieces->box.panel; panel < end; panel += step)
         if (!send_run(f, from, pieces, count, panel, step))

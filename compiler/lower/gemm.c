@@ -72,8 +72,8 @@ static bool raw_weights(struct gemm *g, const struct plan_gemm_job *job, struct 
     struct lower *l = g->l;
     struct box box = weight_box(g, job);
     o->raw_rows = box.rows;
-    o->w.buffer = buffer_new(l, job->tile,
-                             (uint64_t)job->inners * job->panels * COEFFICIENT_BYTES, 1);
+    o->w.buffer =
+        buffer_new(l, job->tile, (uint64_t)job->inners * job->panels * COEFFICIENT_BYTES, 1);
     o->w.offset = 0;
     if (l->code != 0)
         return false;
@@ -83,8 +83,8 @@ static bool raw_weights(struct gemm *g, const struct plan_gemm_job *job, struct 
         return true;
     }
     o->raw.stride = job->inners * 16 * 32;
-    o->raw.ref = (struct program_ref){
-        buffer_new(l, job->tile, (uint64_t)o->raw.stride * job->panels, 1), 0};
+    o->raw.ref =
+        (struct program_ref){buffer_new(l, job->tile, (uint64_t)o->raw.stride * job->panels, 1), 0};
     return l->code == 0 && fetch_need(l, g->op->b, &box, job->tile, o->raw.ref, o->raw.stride);
 }
 
@@ -116,8 +116,7 @@ static bool clear_padding(struct gemm *g, uint32_t step, const struct plan_gemm_
         struct program_call *call = call_plain(g->l, step, job->tile, KERNEL_FILL);
         if (call == NULL)
             return false;
-        call_buffer(g->l, step, call, 0,
-                    ref_add(o->raw.ref, n * o->raw.stride + o->raw_rows * 32));
+        call_buffer(g->l, step, call, 0, ref_add(o->raw.ref, n * o->raw.stride + o->raw_rows * 32));
         call_number(call, 1, rows * 32);
         call_number(call, 2, 0);
     }

@@ -41,7 +41,7 @@ struct home {
     bool known;
     bool read_only; /* shares memory that must keep its contents */
     enum flow_type type;
-    uint32_t ready;  /* step in which the last of it is written */
+    uint32_t ready; /* step in which the last of it is written */
     uint32_t count;
     struct home_block *blocks; /* sorted by tile */
     uint32_t *by_tile;         /* blocks of tile t: [by_tile[t], by_tile[t + 1]) */
@@ -96,18 +96,19 @@ struct lower {
     struct ipu_error *error;
     int code;
     struct program *program;
-    struct home *homes;      /* by tensor */
-    struct home *store;      /* by tensor: buffers of carried values, under the `inside` tensor */
-    uint32_t *last_use;      /* by tensor: op position, UINT32_MAX for outputs */
-    uint32_t *yielded_for;   /* by tensor: `inside` tensor + 1 of the carried value it is yielded for */
-    uint32_t *region_end;    /* by region: position of the end of its repeat */
-    uint32_t *first_op;      /* by region: index of its first plan op */
-    uint32_t position;       /* of the op being lowered */
-    uint32_t region_start;   /* first step that belongs to the region instance being lowered */
-    uint32_t iterations;     /* of the repeat being lowered; 1 outside */
-    const char *name;        /* label of the op being lowered */
+    struct home *homes; /* by tensor */
+    struct home *store; /* by tensor: buffers of carried values, under the `inside` tensor */
+    uint32_t *last_use; /* by tensor: op position, UINT32_MAX for outputs */
+    uint32_t
+        *yielded_for; /* by tensor: `inside` tensor + 1 of the carried value it is yielded for */
+    uint32_t *region_end;  /* by region: position of the end of its repeat */
+    uint32_t *first_op;    /* by region: index of its first plan op */
+    uint32_t position;     /* of the op being lowered */
+    uint32_t region_start; /* first step that belongs to the region instance being lowered */
+    uint32_t iterations;   /* of the repeat being lowered; 1 outside */
+    const char *name;      /* label of the op being lowered */
     struct vec buffers, steps, specs, lists, tables, uploads, downloads; /* of the program */
-    struct vec open;         /* struct open_step by step */
+    struct vec open; /* struct open_step by step */
     struct vec needs;
     struct vec copies;       /* local copies for the next compute step */
     struct box_map fetched;  /* boxes of computed values that tiles hold beside the homes */

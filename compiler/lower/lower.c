@@ -182,7 +182,7 @@ static bool list_outputs(struct lower *l)
             struct program_download *d = vec_push(l, &l->downloads, sizeof *d);
             if (d == NULL)
                 return false;
-            *d = (struct program_download){o,          b->ref,       b->box.row,
+            *d = (struct program_download){o,           b->ref,       b->box.row,
                                            b->box.rows, b->box.panel, b->box.panels};
         }
     }

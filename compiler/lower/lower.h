@@ -88,12 +88,7 @@ struct program_transfer {
     struct program_target *targets; /* sorted by tile, each tile once */
 };
 
-enum program_step_kind {
-    PROGRAM_COMPUTE,
-    PROGRAM_EXCHANGE,
-    PROGRAM_REPEAT,
-    PROGRAM_REPEAT_END
-};
+enum program_step_kind { PROGRAM_COMPUTE, PROGRAM_EXCHANGE, PROGRAM_REPEAT, PROGRAM_REPEAT_END };
 struct program_step {
     enum program_step_kind kind;
     const char *name;    /* operation label */
@@ -116,10 +111,10 @@ struct program_upload {
     enum program_form form;
     struct program_ref to;
     uint32_t member;
-    uint32_t row, rows;     /* of the tensor; WEIGHTS: the inner rows, padding left out */
-    uint32_t panel, panels; /* of the tensor */
-    uint32_t panel_stride;  /* CELLS: bytes from panel to panel */
-    uint32_t chunk;         /* WEIGHTS: inner panels per chunk */
+    uint32_t row, rows;              /* of the tensor; WEIGHTS: the inner rows, padding left out */
+    uint32_t panel, panels;          /* of the tensor */
+    uint32_t panel_stride;           /* CELLS: bytes from panel to panel */
+    uint32_t chunk;                  /* WEIGHTS: inner panels per chunk */
     const struct flow_view *row_map; /* CELLS: row i of the box is row map(row + i), or NULL */
 };
 /* A block of an output tensor as it lies in a buffer. */

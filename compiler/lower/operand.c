@@ -137,8 +137,7 @@ static bool fetch_mapped(struct lower *l, uint32_t tensor, const struct box *box
 {
     uint32_t cell = program_cell_bytes(l->flow->tensors[tensor].type);
     uint32_t stride = box->rows * cell, end = box->row + box->rows;
-    out->ref = (struct program_ref){
-        buffer_new(l, tile, (uint64_t)stride * box->panels, 1), 0};
+    out->ref = (struct program_ref){buffer_new(l, tile, (uint64_t)stride * box->panels, 1), 0};
     out->stride = stride;
     for (uint32_t r = box->row; l->code == 0 && r < end;) {
         uint32_t from = map_row(map, r), n = 1;

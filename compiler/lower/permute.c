@@ -195,8 +195,8 @@ static bool emit_part(struct permute *p, uint32_t step, const struct permute_par
         call_number(fill, 2, 0);
     }
     struct program_table *table = vec_push(l, &l->tables, sizeof *table);
-    struct program_call *call = call_plain(l, step, part->tile,
-                                           p->cell == 64 ? KERNEL_GATHER32 : KERNEL_GATHER16);
+    struct program_call *call =
+        call_plain(l, step, part->tile, p->cell == 64 ? KERNEL_GATHER32 : KERNEL_GATHER16);
     if (table == NULL || call == NULL)
         return false;
     table->count = cells_of(&part->box) * 16;

@@ -111,10 +111,10 @@ static bool has_replicas(const struct home *home, const struct box *box)
         const struct box *g = &home->groups[mid].box;
         if (box_equal(g, box))
             return home->groups[mid].count > 1;
-        bool before = g->row != box->row         ? g->row < box->row
-                      : g->panel != box->panel   ? g->panel < box->panel
-                      : g->rows != box->rows     ? g->rows < box->rows
-                                                 : g->panels < box->panels;
+        bool before = g->row != box->row       ? g->row < box->row
+                      : g->panel != box->panel ? g->panel < box->panel
+                      : g->rows != box->rows   ? g->rows < box->rows
+                                               : g->panels < box->panels;
         if (before)
             lo = mid + 1;
         else
@@ -131,8 +131,8 @@ static bool join_whole(struct reduce *r, struct reduce_block *b, uint32_t j)
     b->own = r->job_slot[j];
     b->own_count = chunks_of(r, job);
     b->stride = bytes;
-    b->in = (struct program_ref){
-        buffer_new(r->l, job->tile, (uint64_t)bytes * r->slot_count, 1), 0};
+    b->in =
+        (struct program_ref){buffer_new(r->l, job->tile, (uint64_t)bytes * r->slot_count, 1), 0};
     r->outs[j] = (struct operand){ref_add(b->in, b->own * bytes), job->rows * 32};
     return r->l->code == 0;
 }
@@ -178,8 +178,8 @@ static bool place_block(struct reduce *r, uint32_t index, bool *taken)
         return r->l->code == 0;
     }
     b->stride = cells_of(&h->box) * 32;
-    b->in = (struct program_ref){
-        buffer_new(r->l, h->tile, (uint64_t)b->stride * r->slot_count, 1), 0};
+    b->in =
+        (struct program_ref){buffer_new(r->l, h->tile, (uint64_t)b->stride * r->slot_count, 1), 0};
     return r->l->code == 0;
 }
 

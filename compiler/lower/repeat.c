@@ -31,8 +31,8 @@ static bool push_copy(struct lower *l, const struct home_block *to, const struct
     if (copy == NULL)
         return false;
     copy->tile = to->tile;
-    copy->copy = (struct program_copy){from->ref, to->ref,
-                                       cells_of(&to->box) * program_cell_bytes(type)};
+    copy->copy =
+        (struct program_copy){from->ref, to->ref, cells_of(&to->box) * program_cell_bytes(type)};
     return true;
 }
 

@@ -230,7 +230,8 @@ static int no_fit(struct place *p, unsigned tile, uint32_t failed)
     uint32_t step = b->first < program->step_count ? b->first : program->step_count - 1;
     return ipu_error_set(
         p->error, IPU_ERR_NO_FIT,
-        "place: tile %u needs %llu bytes for data that live together at '%s' (among them %llu bytes%s "
+        "place: tile %u needs %llu bytes for data that live together at '%s' (among them %llu "
+        "bytes%s "
         "that found no free range); it has %u bytes for tensors, %u of them interleaved",
         tile, (unsigned long long)live, program->step_count ? program->steps[step].name : "",
         (unsigned long long)program_buffer_bytes(b), b->interleaved ? " of interleaved memory" : "",
@@ -252,8 +253,8 @@ static int place_tile(struct place *p, unsigned tile, struct sort_key *keys,
     for (uint32_t i = 0; i < p->count; i++) {
         const struct program_buffer *b = at(p, p->list[i]);
         uint32_t end = b->address + (uint32_t)program_buffer_bytes(b);
-        uint32_t *most = b->address < IPU21_REGION1_BASE ? &report->standard_bytes
-                                                         : &report->interleaved_bytes;
+        uint32_t *most =
+            b->address < IPU21_REGION1_BASE ? &report->standard_bytes : &report->interleaved_bytes;
         uint32_t base = b->address < IPU21_REGION1_BASE ? p->region0 : IPU21_REGION1_BASE;
         *most = end - base > *most ? end - base : *most;
     }

@@ -34,8 +34,7 @@ static int call_rules(const struct program *p, const struct program_call *call,
     const struct kernel_info *info = kernel_info(p->specs[call->spec].family);
     if (info->distinct_a < 0 || info->distinct_b < 0)
         return 0;
-    const struct program_arg *a = &call->args[info->distinct_a],
-                             *b = &call->args[info->distinct_b];
+    const struct program_arg *a = &call->args[info->distinct_a], *b = &call->args[info->distinct_b];
     if (a->kind != PROGRAM_BUFFER || b->kind != PROGRAM_BUFFER)
         return 0;
     if (a->index == b->index)
@@ -51,8 +50,8 @@ static int transfer_rules(const struct program_transfer *t, uint32_t phase, stru
 {
     int code = link_add(r, &r->roles[t->source.buffer], phase << 1, arena, error);
     for (uint32_t i = 0; code == 0 && i < t->target_count; i++)
-        code = link_add(r, &r->roles[t->targets[i].destination.buffer], phase << 1 | 1, arena,
-                        error);
+        code =
+            link_add(r, &r->roles[t->targets[i].destination.buffer], phase << 1 | 1, arena, error);
     return code;
 }
 
