@@ -25,7 +25,7 @@ enum {
 
 struct batch_role {
     uint32_t bytes; /* own traffic, 0 = none */
-    bool owner;
+    uint32_t owner; /* not bool: roles are compared as bytes */
     uint32_t request[2];
 };
 

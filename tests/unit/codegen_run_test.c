@@ -39,6 +39,131 @@ START_TEST(planned_gemm_equals_the_product)
 }
 END_TEST
 
+START_TEST(seed_repeat_equals_three_blocks)
+{
+    struct maker *m = &maker;
+    maker_begin(m, 64);
+    uint32_t x = maker_host(m, false, FLOW_F16, 17, 64, 1);
+    uint32_t inside = maker_repeat(m, 3, x);
+    uint32_t up = maker_sequence(m, 3, 64, 128, 0.125), down = maker_sequence(m, 3, 128, 64, 0.09);
+    uint32_t h = maker_unary(m, FLOW_GELU, maker_gemm(m, inside, up, 1));
+    maker_output(m, maker_yield(m, maker_gemm(m, h, down, 1)));
+    struct device_summary s = run_flow(m, plan_of(m, 60), CODEGEN_PROFILE_OVERALL, 6e-3);
+    printf("seed cycles %llu\n", (unsigned long long)s.cycles);
+    maker_end(m);
+}
+END_TEST
+
+START_TEST(full_profile_covers_every_step)
+{
+    struct maker *m = &maker;
+    maker_begin(m, 64);
+    uint32_t x = maker_host(m, false, FLOW_F16, 9, 40, 1);
+    uint32_t inside = maker_repeat(m, 2, x);
+    uint32_t up = maker_sequence(m, 2, 40, 72, 0.125), down = maker_sequence(m, 2, 72, 40, 0.09);
+    uint32_t h = maker_unary(m, FLOW_RELU, maker_gemm(m, inside, up, 1));
+    maker_output(m, maker_yield(m, maker_gemm(m, h, down, 1)));
+    struct device_summary s = run_flow(m, plan_of(m, 20), CODEGEN_PROFILE_FULL, 6e-3);
+    ck_assert_uint_gt(s.samples, 1472);
+    maker_end(m);
+}
+END_TEST
+
+START_TEST(broadcast_adds_equal_the_sums)
+{
+    struct maker *m = &maker;
+    maker_begin(m, 64);
+    uint32_t x = maker_host(m, false, FLOW_F16, 21, 50, 1),
+             w = maker_host(m, true, FLOW_F16, 50, 37, 0.2);
+    uint32_t bias = maker_host(m, true, FLOW_F16, 1, 37, 1),
+             c = maker_host(m, true, FLOW_F16, 50, 1, 0.2);
+    uint32_t y = maker_gemm(m, x, w, 1), column = maker_gemm(m, x, c, 1);
+    uint32_t z = maker_add(m, y, bias, FLOW_ROW);
+    maker_output(m, maker_unary(m, FLOW_GELU, z));
+    maker_output(m, maker_add(m, y, column, FLOW_COLUMN));
+    maker_output(m, maker_add(m, y, y, FLOW_DENSE));
+    maker_output(m, maker_add(m, y, column, FLOW_SCALAR));
+    run_flow(m, plan_of(m, 20), CODEGEN_PROFILE_OVERALL, 3e-3);
+    maker_end(m);
+}
+END_TEST
+
+START_TEST(rows_are_mapped_in_general_position)
+{
+    struct maker *m = &maker;
+    maker_begin(m, 64);
+    uint32_t x = maker_host(m, false, FLOW_F16, 12, 32, 1),
+             w = maker_host(m, true, FLOW_F16, 32, 48, 0.2);
+    uint32_t y = maker_gemm(m, x, w, 1);
+    uint32_t small = maker_gemm(m, maker_host(m, false, FLOW_F16, 4, 32, 1), w, 1);
+    uint32_t sum = maker_add(m, y, small, FLOW_DENSE);
+    m->regions[0].ops[2].row_map = (struct flow_view){.axes = 2, .axis = {{3, 0}, {4, 1}}};
+    maker_output(m, sum);
+    run_flow(m, plan_of(m, 20), CODEGEN_PROFILE_OVERALL, 3e-3);
+    maker_end(m);
+}
+END_TEST
+
+START_TEST(f32_chains_equal_their_evaluation)
+{
+    struct maker *m = &maker;
+    maker_begin(m, 64);
+    uint32_t x = maker_host(m, false, FLOW_F16, 19, 33, 1),
+             b = maker_host(m, true, FLOW_F32, 1, 33, 1);
+    uint32_t y = maker_unary(m, FLOW_CAST, x);
+    uint32_t z = maker_unary(m, FLOW_GELU, maker_add(m, y, b, FLOW_ROW));
+    maker_output(m, z);
+    maker_output(m, maker_unary(m, FLOW_CAST, maker_add(m, z, y, FLOW_DENSE)));
+    run_flow(m, plan_of(m, 20), CODEGEN_PROFILE_OVERALL, 1e-3);
+    maker_end(m);
+}
+END_TEST
+
+START_TEST(permuted_values_equal_their_view)
+{
+    struct maker *m = &maker;
+    maker_begin(m, 64);
+    uint32_t x = maker_host(m, false, FLOW_F16, 18, 40, 1),
+             w = maker_host(m, true, FLOW_F16, 40, 24, 0.2);
+    uint32_t y = maker_gemm(m, x, w, 1);
+    const struct flow_view transpose = {.axes = 2, .axis = {{24, 1}, {18, 24}}};
+    maker_output(m, maker_permute(m, y, 24, 18, transpose));
+    maker_output(m, maker_permute(m, x, 9, 80, (struct flow_view){.axes = 1, .axis = {{720, 1}}}));
+    maker_output(m, maker_unary(m, FLOW_CAST, maker_permute(m, y, 24, 18, transpose)));
+    run_flow(m, plan_of(m, 20), CODEGEN_PROFILE_OVERALL, 2e-3);
+    maker_end(m);
+}
+END_TEST
+
+START_TEST(computed_weights_are_gathered)
+{
+    struct maker *m = &maker;
+    maker_begin(m, 64);
+    uint32_t x = maker_host(m, false, FLOW_F16, 23, 30, 1),
+             w = maker_host(m, true, FLOW_F16, 30, 45, 0.2);
+    uint32_t y = maker_gemm(m, x, w, 1);
+    const struct flow_view transpose = {.axes = 2, .axis = {{45, 1}, {23, 45}}};
+    uint32_t t = maker_permute(m, y, 45, 23, transpose);
+    maker_output(m, maker_gemm(m, y, t, 1));
+    run_flow(m, plan_of(m, 20), CODEGEN_PROFILE_OVERALL, 5e-3);
+    maker_end(m);
+}
+END_TEST
+
+START_TEST(batched_products_use_their_own_weights)
+{
+    struct maker *m = &maker;
+    maker_begin(m, 64);
+    uint32_t x = maker_host(m, false, FLOW_F16, 5 * 7, 20, 1);
+    uint32_t w = maker_host(m, true, FLOW_F16, 5 * 20, 26, 0.2);
+    uint32_t y = maker_gemm(m, x, w, 5);
+    uint32_t v = maker_host(m, false, FLOW_F16, 5 * 26, 9, 0.2);
+    maker_output(m, maker_gemm(m, y, v, 5));
+    run_flow(m, plan_of(m, 20), CODEGEN_PROFILE_OVERALL, 4e-3);
+    maker_end(m);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("codegen_run");
@@ -46,6 +171,14 @@ int main(void)
     tcase_set_timeout(t, 60);
     tcase_add_test(t, one_gemm_on_one_tile_equals_the_product);
     tcase_add_test(t, planned_gemm_equals_the_product);
+    tcase_add_test(t, seed_repeat_equals_three_blocks);
+    tcase_add_test(t, full_profile_covers_every_step);
+    tcase_add_test(t, broadcast_adds_equal_the_sums);
+    tcase_add_test(t, rows_are_mapped_in_general_position);
+    tcase_add_test(t, f32_chains_equal_their_evaluation);
+    tcase_add_test(t, permuted_values_equal_their_view);
+    tcase_add_test(t, computed_weights_are_gathered);
+    tcase_add_test(t, batched_products_use_their_own_weights);
     suite_add_tcase(s, t);
     SRunner *sr = srunner_create(s);
     srunner_run_all(sr, CK_NORMAL);
