@@ -1,4 +1,5 @@
-// add_row_f32, add_column_f32: $m0 = {x, vector, out, rows, panels}. ABI: kernels.h; scheme: bias.inc.
+// add_row_f32, add_column_f32: $m0 = {x, vector, out, rows, panels}. ABI: kernels.h; scheme:
+// bias.inc.
 
 #define LOG 3
 #include "bias.inc"

@@ -1,8 +1,8 @@
-// relu_f32, gelu_f32: $m0 = {in, out, count}; add_f32: $m0 = {a, b, out, count}. count is a multiple
-// of 16. ABI: kernels.h.
+// relu_f32, gelu_f32: $m0 = {in, out, count}; add_f32: $m0 = {a, b, out, count}. count is a
+// multiple of 16. ABI: kernels.h.
 //
-// gelu_f32 is the tanh form, y = x (1/2 + 1/2 tanh(x (k0 + k1 x^2))): 17 slots for two elements, ten
-// of them in f32tanh.
+// gelu_f32 is the tanh form, y = x (1/2 + 1/2 tanh(x (k0 + k1 x^2))): 18 slots for two elements,
+// ten of them in f32tanh.
 
 #include "elementwise.inc"
 

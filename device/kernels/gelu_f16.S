@@ -3,11 +3,11 @@
 // ABI (kernels.h): $m0 = {in, out, count}. count is a multiple of 16. Workers take atoms (4
 // elements) in turn.
 //
-// y = h + h tanh(k0 h + k1 h^3) with h = x/2, k0 = 2 sqrt(2/pi), k1 = 8 . 0.044715 sqrt(2/pi): eight
-// auxiliary-lane instructions an atom. f16v4mix forms the polynomial in f32 (TAS holds {k1, k0})
-// but hands out the result of its previous use; so a step starts atom g and finishes atom g-1, and
-// its first bundle stores atom g-2. Every finite input gives a finite result: powers saturate, tanh
-// is then +-1. The last f16v4mix takes zeros in, which leaves the accumulators clear.
+// y = h + h tanh(k0 h + k1 h^3) with h = x/2, k0 = 2 sqrt(2/pi), k1 = 8 . 0.044715 sqrt(2/pi):
+// eight auxiliary-lane instructions an atom. f16v4mix forms the polynomial in f32 (TAS holds
+// {k1, k0}) but hands out the result of its previous use; so a step starts atom g and finishes atom
+// g-1, and its first bundle stores atom g-2. Every finite input gives a finite result: powers
+// saturate, tanh is then +-1. The last f16v4mix takes zeros in, which leaves the accumulators clear.
 
 #include "common.inc"
 

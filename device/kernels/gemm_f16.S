@@ -45,7 +45,7 @@
     .endr
 .endm
 
-// --- worker code of \n rows: labels first_\t, mid_\t, last_\t or only_\t --------------------------
+// --- worker code of \n rows: labels first_\t, mid_\t, last_\t or only_\t -------------------------
 
 .macro gemm_only_code n
     .if \n == 1

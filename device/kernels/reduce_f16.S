@@ -4,8 +4,8 @@
 // are multiples of 8; out may be one of the blocks. Workers take atoms (4 elements) in turn.
 //
 // Two partials are added by one instruction: their f16 sum rounds once, so it equals the f32 sum
-// rounded. More go through accumulators E0..E3, one bundle a partial; the two gina that read an atom
-// out shift zeros in, which leaves them clear. The store of an atom waits for the next one's loop.
+// rounded. More go through accumulators E0..E3, one bundle a partial; the two gina that read an
+// atom out shift zeros in, which leaves them clear. The store of an atom waits for the next one.
 
 #include "common.inc"
 

@@ -36,10 +36,9 @@ enum {
     RT_MUX_NEUTRAL = 0x640, /* INCOMING_MUX outside exchanges [S] */
     RT_MUX_HOST = 0x600, /* + (physical id & 0x3d): the exchange block of the tile's column [S] */
 
-    /* Cycles from the cycle of the `call` to that of the instruction after it, and from the call to
-     * the cycle whose count the sample holds. Tests hold them to the simulator. */
-    RT_SAMPLE_CYCLES = 63,
-    RT_SAMPLE_POINT = 31
+    /* From a sample to the next of two adjacent calls. The count is read 24 to 29 cycles after the
+     * call's own cycle, in worker 0's slot. A test holds it to the simulator. */
+    RT_SAMPLE_CYCLES = 48
 };
 
 #endif

@@ -100,12 +100,92 @@ START_TEST(every_row_count_matches_the_model_and_its_cost)
 }
 END_TEST
 
+START_TEST(two_row_counts_share_one_kernel)
+{
+    static const uint32_t pairs[][2] = {{1, 2},   {1, 6},   {5, 6},   {6, 7},   {2, 12},
+                                        {11, 12}, {12, 13}, {13, 14}, {16, 17}, {17, 18},
+                                        {18, 19}, {23, 24}, {36, 37}, {41, 42}, {1, 40}};
+    for (uint32_t weights = 0; weights < 4; weights++)
+        for (unsigned i = 0; i < 2; i++) {
+            const uint32_t *r = pairs[_i];
+            run(&(struct shape){64, 32, r[i], r[0], r[1]}, weights);
+            run(&(struct shape){16, 32, r[i], r[0], r[1]}, weights);
+        }
+}
+END_TEST
+
+START_TEST(long_inner_dimensions_and_many_rows_match)
+{
+    static const struct shape shapes[] = {{512, 16, 6, 6, 6},      {496, 32, 13, 13, 13},
+                                          {304, 16, 17, 17, 18},   {64, 16, 92, 91, 92},
+                                          {48, 32, 128, 128, 128}, {48, 16, 129, 129, 129},
+                                          {32, 16, 500, 500, 500}, {32, 16, 768, 767, 768}};
+    run(&shapes[_i], 1);
+}
+END_TEST
+
+/* A block of rows inside larger blocks: both strides beyond the rows. */
+START_TEST(strided_blocks_leave_the_other_rows_alone)
+{
+    enum { BLOCK = 60 };
+    uint32_t rows = (uint32_t)_i, weights = _i % 2 ? 3 : 1;
+    struct shape s = {48, 32, rows, rows, rows};
+    struct harness h;
+    struct kernel_spec spec = {KERNEL_GEMM_F16, {weights, s.k, s.c, rows, rows}};
+    harness_open(&h, &spec);
+    fill(&h, &s);
+    for (uint32_t i = 0; i < BLOCK * s.c; i++)
+        poke16(&h, OUT + 2 * i, CANARY);
+    uint32_t args[KERNEL_MAX_ARGS] = {0x64000, W, OUT, rows, BLOCK * 32, BLOCK * 32};
+    for (uint32_t panel = 0; panel < s.k / 16; panel++)
+        memcpy(h.sram + (0x64000 + panel * BLOCK * 32 - IPU21_SRAM_BASE),
+               h.sram + (X + panel * rows * 32 - IPU21_SRAM_BASE), rows * 32);
+    harness_call(&h, args, 6);
+    for (uint32_t column = 0; column < s.c; column++)
+        for (uint32_t row = 0; row < BLOCK; row++) {
+            uint32_t at = (column / 16 * BLOCK + row) * 16 + column % 16;
+            ck_assert_uint_eq(peek16(&h, OUT + 2 * at),
+                              row < rows ? model(&h, &s, row, column) : CANARY);
+        }
+    harness_close(&h);
+}
+END_TEST
+
+/* Out of the stride field's reach: a trap, unless the kernel was made for it. */
+START_TEST(far_stride_traps_or_works)
+{
+    struct harness h;
+    struct kernel_spec spec = {KERNEL_GEMM_F16, {1, 48, 16, 18, 18}};
+    harness_open(&h, &spec);
+    uint32_t args[KERNEL_MAX_ARGS] = {0x64000, W, OUT, 18, KERNEL_GEMM_NEAR_STRIDE, 18 * 32};
+    harness_call(&h, args, 6);
+    args[4] = 8192;
+    for (unsigned i = 0; i < 6; i++)
+        poke32(&h, HARNESS_ARGS + 4 * i, args[i]);
+    sim_tile_reset(h.tile, IPU21_IMAGE_BASE + 4, 0);
+    enum sim_stop stop;
+    while ((stop = sim_tile_run(h.tile, 100000)) == SIM_STOP_SYNC)
+        sim_tile_release(h.tile, sim_tile_cycle(h.tile));
+    ck_assert_int_eq(stop, SIM_STOP_FAULT);
+    ck_assert_int_eq(sim_tile_fault(h.tile)->etype, SIM_ETYPE_PBRK0);
+    harness_close(&h);
+    spec.params[0] = 3;
+    harness_open(&h, &spec);
+    harness_call(&h, args, 6);
+    harness_close(&h);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("kernel_gemm");
     TCase *tcase = tcase_create("gemm");
     tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, every_row_count_matches_the_model_and_its_cost, 1, 41);
+    tcase_add_loop_test(tcase, two_row_counts_share_one_kernel, 0, 15);
+    tcase_add_loop_test(tcase, long_inner_dimensions_and_many_rows_match, 0, 8);
+    tcase_add_loop_test(tcase, strided_blocks_leave_the_other_rows_alone, 1, 60);
+    tcase_add_test(tcase, far_stride_traps_or_works);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
