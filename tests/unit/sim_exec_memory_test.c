@@ -372,6 +372,22 @@ START_TEST(ldst64pace_loads_from_address_0_and_stores_to_address_2)
 }
 END_TEST
 
+START_TEST(ldst64pace_and_ld2xst64pace_take_a_selector_for_each_address)
+{
+    /* Fields 2, -3, 4. ldst: load by field 2, store by field 3. ld2xst: fields 1, 3, 2. */
+    set_m(&p, 6, 2 | (0x3fdu << 10) | 4 << 20);
+    pack(DATA + 64, WIDE + 64, WIDE2 + 64);
+    if (_i == 0)
+        put(&p, I(LDST64PACE_ARPAIR_ARPAIR_MRPAIR_MR_PACE4, 0, 2, 4, 6, 2 | 3 << 2));
+    else
+        put(&p, I(LD2XST64PACE_ARQUAD_ARPAIR_MRPAIR_MR_PACE6, 0, 4, 4, 6, 1 | 3 << 2 | 2 << 4));
+    run_worker(&p);
+    ck_assert_uint_eq(address(0), DATA + 64 + (_i == 0 ? -24 : 16));
+    ck_assert_uint_eq(address(1), WIDE + 64 + (_i == 0 ? 0 : 32));
+    ck_assert_uint_eq(address(2), WIDE2 + 64 + (_i == 0 ? 32 : -24));
+}
+END_TEST
+
 START_TEST(zero_stride_register_holds_an_address)
 {
     pack(DATA, 0, WIDE2);
@@ -482,6 +498,7 @@ int main(void)
     tcase_add_test(pace, ld2x64pace_loads_two_pairs_and_moves_by_its_selectors);
     tcase_add_loop_test(pace, narrow_pace_loads_move_their_second_address_by_its_size, 0, 2);
     tcase_add_test(pace, ldst64pace_loads_from_address_0_and_stores_to_address_2);
+    tcase_add_loop_test(pace, ldst64pace_and_ld2xst64pace_take_a_selector_for_each_address, 0, 2);
     tcase_add_test(pace, zero_stride_register_holds_an_address);
     tcase_add_test(pace, st64pace_stores_to_address_2_only);
     tcase_add_test(pace, ld2xst64pace_does_three_accesses);

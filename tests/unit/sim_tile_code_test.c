@@ -154,8 +154,6 @@ START_TEST(threads_share_code_safely)
 }
 END_TEST
 
-/* The supervisor's short cut for exchange words must agree with the instruction table: a legal
- * exchange word of every form behaves as an exchange instruction, which takes time. */
 START_TEST(every_form_has_a_handler)
 {
     for (unsigned form = 0; form < ISA_COUNT; form++) {

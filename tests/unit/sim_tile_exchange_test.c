@@ -261,6 +261,95 @@ START_TEST(tile_settles_before_it_touches_memory_after_events)
 }
 END_TEST
 
+/* The supervisor reads exchange words without the instruction table; the table is the oracle here:
+ * operands of the text (events - 1, addresses in bytes / 4) against what is logged. */
+static const uint16_t row_forms[] = {ISA_DELAY_ZIMM19,
+                                     ISA_DELAYPIC_ZIMM7_ZIMM1_ZIMM18,
+                                     ISA_DELAYXPIC_ZIMM12_ZIMM1_ZIMM13,
+                                     ISA_SEND_ZIMM6_WADDR18_SCTL3,
+                                     ISA_SENDOFF_ZIMM12_ZIMM11_SCTL3,
+                                     ISA_SENDPIC_ZIMM6_ZIMM2_ZIMM18,
+                                     ISA_SENDPICP_ZIMM6_WADDR18_SCTL3_ZIMM1_ZIMM14_ZIMM18};
+
+static struct isa_inst random_row_inst(unsigned form, uint32_t *state)
+{
+    struct isa_inst inst = {.form = (uint16_t)form};
+    for (unsigned i = 0; i < isa_forms[form].operand_count; i++) {
+        const struct isa_operand *operand = &isa_forms[form].operands[i];
+        *state = *state * 1664525u + 1013904223u;
+        uint32_t value = *state >> 12 & ((1u << operand->width) - 1);
+        if (operand->kind == ISA_KIND_WADDR)
+            value = WIDE + 8 * (value % 1000);
+        if (operand->kind == ISA_KIND_SCTL)
+            value &= 3;
+        inst.operand[i] = (int32_t)value;
+    }
+    return inst;
+}
+
+static void check_control(const struct sim_event *event, enum sim_event_kind kind, int32_t selector,
+                          int32_t value, uint32_t slot)
+{
+    check_event(event, kind, slot, (uint32_t)value);
+    ck_assert_uint_eq(event->selector, (unsigned)selector);
+}
+
+static void check_row_inst(const struct isa_inst *inst, const struct sim_event *e, size_t count)
+{
+    const int32_t *o = inst->operand;
+    switch (inst->form) {
+    case ISA_DELAY_ZIMM19:
+        ck_assert_uint_eq(count, 0);
+        break;
+    case ISA_DELAYPIC_ZIMM7_ZIMM1_ZIMM18:
+        check_control(e, SIM_EVENT_PIC, o[1], o[2], (uint32_t)o[0]);
+        break;
+    case ISA_DELAYXPIC_ZIMM12_ZIMM1_ZIMM13:
+        check_control(e, SIM_EVENT_XPIC, o[1], o[2], (uint32_t)o[0]);
+        break;
+    case ISA_SEND_ZIMM6_WADDR18_SCTL3:
+        ck_assert_uint_eq(count, o[2] != 0 ? 1 : 0);
+        if (o[2] != 0)
+            check_event(e, SIM_EVENT_SEND, 0, (uint32_t)o[1]);
+        break;
+    case ISA_SENDOFF_ZIMM12_ZIMM11_SCTL3:
+        ck_assert_uint_eq(count, o[2] != 0 ? 1 : 0);
+        if (o[2] != 0)
+            check_event(e, SIM_EVENT_SEND, 0, WIDE + 4 * (uint32_t)o[1]);
+        break;
+    case ISA_SENDPIC_ZIMM6_ZIMM2_ZIMM18:
+        check_control(e, o[1] >= 2 ? SIM_EVENT_PIC : SIM_EVENT_XPIC, o[1] & 1, o[2], 0);
+        break;
+    default:
+        ck_assert_uint_eq(count, o[2] != 0 ? 3 : 2);
+        check_control(e, SIM_EVENT_XPIC, o[4] >> 13, o[4] & 0x1fff, 0);
+        check_control(e + 1, SIM_EVENT_PIC, o[3], o[5], 0);
+        break;
+    }
+}
+
+START_TEST(every_exchange_form_logs_the_operands_of_the_table)
+{
+    uint32_t state = 7;
+    for (unsigned n = 0; n < 200; n++) {
+        struct isa_inst inst = random_row_inst(row_forms[_i], &state);
+        p.at = CODE;
+        put(&p, inst);
+        put(&p, I(SYNC_ZIMM4, 3));
+        sim_tile_reset(p.tile, CODE, 0);
+        sim_tile_exchange(p.tile)->outgoing_pointer = WIDE;
+        ck_assert_int_eq(sim_tile_run(p.tile, FOREVER), SIM_STOP_SYNC);
+        size_t count;
+        const struct sim_event *events = sim_tile_events(p.tile, &count);
+        check_row_inst(&inst, events, count);
+        ck_assert_uint_eq(sim_tile_cycle(p.tile), (uint32_t)inst.operand[0] + 1);
+        for (size_t i = 0; i < count; i++)
+            if (events[i].kind == SIM_EVENT_SEND)
+                ck_assert_uint_eq(events[i].items, (uint32_t)inst.operand[0] + 1);
+    }
+}
+END_TEST
+
 START_TEST(sync_stops_with_its_zone_and_local_does_not)
 {
     const int zones[] = {0, 1, 3, 4, 7, 15};
@@ -335,6 +424,7 @@ int main(void)
     tcase_add_loop_test(tests, send_from_the_element_of_its_code_is_a_conflict, 0, 3);
     tcase_add_loop_test(tests, send_outside_sram_faults, 0, 2);
     tcase_add_loop_test(tests, tile_settles_before_it_touches_memory_after_events, 0, 9);
+    tcase_add_loop_test(tests, every_exchange_form_logs_the_operands_of_the_table, 0, 7);
     tcase_add_loop_test(tests, sync_stops_with_its_zone_and_local_does_not, 0, 6);
     tcase_add_test(tests, sans_counts_the_syncs_to_sit_out);
     tcase_add_test(tests, running_workers_finish_before_a_global_sync_is_reported);
