@@ -20,7 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FLUSH_MS = 100, RETRY_TICKS = 10, MAX_CRASHES = 2, MAX_ATTEMPTS = 8 };
+enum { FLUSH_MS = 100, RETRY_TICKS = 10, MAX_CRASHES = 2, MAX_ATTEMPTS = 20 };
 
 static void kick(struct daemon *daemon)
 {

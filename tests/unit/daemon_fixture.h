@@ -12,7 +12,9 @@
 #include "tests/unit/fake_engine.h"
 
 #include <check.h>
+#include <dirent.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <sys/wait.h>
 
 struct fixture {
@@ -226,16 +228,43 @@ static inline unsigned fixture_count(const char *line)
 /* Process id of the daemon's child of that name ("ipud-compile"), the `skip`-th; 0 = none. */
 static inline pid_t fixture_child(const char *name, int skip)
 {
-    char path[64], text[64];
-    FILE *pipe;
-    snprintf(text, sizeof text, "pgrep -P %d -f ^%s", (int)fx.pid, name);
-    pipe = popen(text, "re");
-    pid_t pid = 0;
-    while (pipe && fgets(path, sizeof path, pipe) && skip-- >= 0)
-        pid = (pid_t)atoi(path);
-    if (pipe)
-        pclose(pipe);
-    return pid;
+    DIR *proc = opendir("/proc");
+    pid_t found = 0;
+    struct dirent *entry;
+    while (proc && !found && (entry = readdir(proc))) {
+        char path[300], text[64] = "";
+        int parent = 0;
+        snprintf(path, sizeof path, "/proc/%s/cmdline", entry->d_name);
+        FILE *file = fopen(path, "re");
+        if (!file || !fgets(text, sizeof text, file))
+            text[0] = '\0';
+        if (file)
+            fclose(file);
+        if (strcmp(text, name) != 0)
+            continue;
+        snprintf(path, sizeof path, "/proc/%s/stat", entry->d_name);
+        file = fopen(path, "re");
+        if (file && fscanf(file, "%*d (%*[^)]) %*c %d", &parent) == 1 && parent == fx.pid &&
+            skip-- <= 0)
+            found = (pid_t)atoi(entry->d_name);
+        if (file)
+            fclose(file);
+    }
+    if (proc)
+        closedir(proc);
+    return found;
+}
+
+/* Changes the database behind the daemon's back. */
+static inline void fixture_sql(const char *text)
+{
+    char path[128];
+    sqlite3 *db;
+    snprintf(path, sizeof path, "%s/ipud.db", fx.dir);
+    ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+    sqlite3_busy_timeout(db, 2000);
+    ck_assert_msg(sqlite3_exec(db, text, NULL, NULL, NULL) == SQLITE_OK, "%s", sqlite3_errmsg(db));
+    sqlite3_close(db);
 }
 
 #endif

@@ -335,10 +335,10 @@ START_TEST(damaged_objects_are_rebuilt_and_counted)
     ck_assert_int_eq(fixture_run(client, "kernel", 1, NULL, NULL, &job, &status), 0);
     ck_assert_int_eq(fixture_run(client, "other", 1, NULL, NULL, &job, &status), 0);
     snprintf(command, sizeof command,
-             "sqlite3 %s/ipud.db \"UPDATE chunks SET data = CAST(x'41' || substr(data, 2) AS BLOB) "
-             "WHERE id / 1048576 IN (SELECT id FROM objects WHERE kind = %d)\"",
-             fx.dir, _i == 0 ? 2 : 3);
-    ck_assert_int_eq(system(command), 0);
+             "UPDATE chunks SET data = CAST(x'41' || substr(data, 2) AS BLOB)"
+             " WHERE id / 1048576 IN (SELECT id FROM objects WHERE kind = %d)",
+             _i == 0 ? 2 : 3);
+    fixture_sql(command);
     ck_assert_int_eq(fixture_run(client, "kernel", _i == 0 ? 1 : 2, NULL, NULL, &job, &status), 0);
     ck_assert_msg(status->state == IPU__RPC__JOB_STATE__JOB_DONE, "%s", status->reason);
     ck_assert_int_eq(ipu_cache_stats(client, &stats, &fx.error), 0);
