@@ -123,6 +123,99 @@ static inline void emit_receive_row(struct code *code, unsigned source, unsigned
     emit(code, ipu21_delay(words + 5));
 }
 
+/* --- host packets, facts/host_protocol.md section 9 --- */
+
+enum { HEADERS = 0x90000 /* where tests keep packet words */, WINDOW = 0x50200 };
+
+static inline uint32_t id_bits(unsigned tile)
+{
+    uint32_t id = ipu21_physical(tile);
+    return (id >> 1) << 16 | (id & 1) << 15;
+}
+
+/* Word 1: offset and length in units of 64 bytes (long) or 4 bytes. */
+static inline uint32_t packet_place(unsigned tile, uint32_t offset, uint32_t bytes, bool is_long)
+{
+    uint32_t unit = is_long ? 64 : 4;
+    return (ipu21_physical(tile) & 1) << 31 | offset / unit << 4 | (bytes / unit & 15);
+}
+
+static inline void put_read(struct sim_chip *chip, unsigned tile, uint32_t at, uint32_t offset,
+                            uint32_t bytes, uint32_t address, bool last)
+{
+    bool is_long = bytes >= 64;
+    uint32_t word = (is_long ? 0xe0000200u : 0xc0000200u) | (last ? 0x0c000000u : 0);
+    put_chip_word(chip, tile, at, word | id_bits(tile) | (address - IPU21_HOST_WINDOW) >> 5);
+    put_chip_word(chip, tile, at + 4, packet_place(tile, offset, bytes, is_long));
+}
+
+static inline void put_write(struct sim_chip *chip, unsigned tile, uint32_t at, uint32_t offset,
+                             uint32_t bytes)
+{
+    bool is_long = bytes >= 64;
+    put_chip_word(chip, tile, at, (is_long ? 0xa0000000u : 0x80000000u) | id_bits(tile));
+    put_chip_word(chip, tile, at + 4, packet_place(tile, offset, bytes, is_long));
+}
+
+static inline void put_close(struct sim_chip *chip, unsigned tile, uint32_t at)
+{
+    put_read(chip, tile, at, 0, 0, 0x50180, true);
+    put_chip_word(chip, tile, at + 4, (ipu21_physical(tile) & 1) << 31);
+}
+
+/* Adds `tile` to the two grant words at `at` of its owner. */
+static inline void put_grant(struct sim_chip *chip, unsigned owner, uint32_t at, unsigned tile)
+{
+    uint32_t id = ipu21_physical(tile), k = 2 * (id / 64) + ((id >> 1) & 1);
+    uint32_t address = at + (k < 24 ? 0 : 4), bit = k < 24 ? k : k - 24;
+    put_chip_word(chip, owner, address, chip_word(chip, owner, address) | 1u << bit);
+}
+
+static inline unsigned owner_of(unsigned tile)
+{
+    return ipu21_logical(ipu21_physical(tile) & 0x3d);
+}
+
+static inline void emit_host_enter(struct code *code, unsigned tile, uint32_t zone)
+{
+    emit_set(code, IPU21_CSR_INCOMING_MUX, IPU21_MUX_HOST + (ipu21_physical(tile) & 0x3d));
+    emit(code, ipu21_sync(zone));
+}
+
+static inline void emit_host_leave(struct code *code)
+{
+    emit(code, ipu21_sync(IPU21_ZONE_HOST));
+    emit_set(code, IPU21_CSR_INCOMING_MUX, IPU21_MUX_NEUTRAL);
+}
+
+static inline void emit_sit_out(struct code *code)
+{
+    emit(code, ipu21_sans(1));
+    emit(code, ipu21_sync(IPU21_ZONE_ANS));
+}
+
+/* Reads with the headers at `at`, one after the other. */
+static inline void emit_read(struct code *code, uint32_t at, unsigned headers, uint32_t bytes)
+{
+    emit_set(code, IPU21_CSR_INCOMING_DCOUNT, bytes / 4);
+    emit(code, ipu21_send(2, at / 4, IPU21_SEND_BOTH));
+    for (unsigned i = 1; i < headers; i++)
+        emit(code, ipu21_sendoff(2, 0, IPU21_SEND_BOTH));
+    emit(code, ipu21_sync(IPU21_ZONE_RECEIVE));
+}
+
+/* One write of at most 64 words with the header at `at`, closed by the header behind it. */
+static inline void emit_write(struct code *code, uint32_t at, uint32_t from, uint32_t words)
+{
+    emit_set(code, IPU21_CSR_INCOMING_DCOUNT, 1);
+    emit(code, ipu21_send(2, at / 4, IPU21_SEND_BOTH));
+    emit(code, ipu21_send(words, from / 4, IPU21_SEND_BOTH));
+    if (words < 18)
+        emit(code, ipu21_delay(18 - words));
+    emit(code, ipu21_send(2, (at + 8) / 4, IPU21_SEND_BOTH));
+    emit(code, ipu21_sync(IPU21_ZONE_RECEIVE));
+}
+
 static inline int run_suite(Suite *suite)
 {
     SRunner *runner = srunner_create(suite);
