@@ -63,7 +63,7 @@ int call_run(struct device_session *session, enum package_call call, struct ipu_
         session_progress(session, call_names[call], (double)phase / phases);
         int code = run_phase(session, call, phase, error);
         if (code != 0) {
-            ipu_error_wrap(error, "call \"%s\", host phase %u of %u", call_names[call], phase,
+            ipu_error_wrap(error, "call \"%s\", host phase %u of %u: ", call_names[call], phase,
                            phases);
             return code;
         }

@@ -153,7 +153,7 @@ static int read_package(const char *path, struct package **out, struct ipu_error
     code = package_read(file.data, file.size, out, error);
     buffer_free(&file);
     if (code != 0)
-        ipu_error_wrap(error, "%s", path);
+        ipu_error_wrap(error, "%s: ", path);
     return code;
 }
 

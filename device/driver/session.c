@@ -116,7 +116,7 @@ static int fail(struct device_session *session, int code, const char *what, stru
         session->transport->ops->explain(session->transport, session->package, &session->report);
         buffer_append_zero(&session->report, 1);
     }
-    ipu_error_wrap(error, "%s", what);
+    ipu_error_wrap(error, "%s: ", what);
     return code;
 }
 

@@ -11,7 +11,7 @@
 
 enum {
     ENTRY = 0x4c014,
-    CODE_WORDS = 256,
+    CODE_WORDS = 512,
     FAR_LIMIT = 1 << 30,
     M8 = 8,
     M10 = 10,
