@@ -32,18 +32,35 @@
 .set GEMM_IS_START_mid, 0
 .set GEMM_IS_START_last, 0
 
-// The next \count coefficient pairs.
+// The next \count coefficient pairs, and all 32.
+#if INTERLEAVED & 1
 .macro coefficients count
     .rept \count
-    .if INTERLEAVED & 1
     ld128putcs 2 * slot
-    .else
-    ld64putcs 2 * slot
-    ld64putcs 2 * slot + 1
-    .endif
     .set slot, slot + 1
     .endr
 .endm
+.macro all_coefficients
+    .irp i, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
+    ld128putcs \i
+    .endr
+    .irp i, 32, 34, 36, 38, 40, 42, 44, 46, 48, 50, 52, 54, 56, 58, 60, 62
+    ld128putcs \i
+    .endr
+.endm
+#else
+.macro coefficients count
+    .rept \count
+    ld64putcs 2 * slot
+    ld64putcs 2 * slot + 1
+    .set slot, slot + 1
+    .endr
+.endm
+.macro all_coefficients
+    .set slot, 0
+    coefficients 32
+.endm
+#endif
 
 // --- worker code of \n rows: labels first_\t, mid_\t, last_\t or only_\t -------------------------
 
@@ -160,8 +177,7 @@ dlast_\s:
 
 .macro gemm_load
     sync 2
-    .set slot, 0
-    coefficients 32
+    all_coefficients
 .endm
 .macro gemm_mid_panels s, count
     .rept \count
