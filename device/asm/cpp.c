@@ -14,7 +14,9 @@ static int fail_token(struct cpp *cpp, const struct asm_text *line, const struct
 {
     struct asm_text place = *line;
     place.columns = NULL;
-    if (at < tokens->count)
+    if (tokens->items == NULL)
+        place.first_column = asm_column(line, line->length);
+    else if (at < tokens->count)
         place.first_column = tokens->items[at].column;
     else if (tokens->count > 0)
         place.first_column =

@@ -178,7 +178,7 @@ struct output {
 
 static int reserve(struct output *out, size_t length)
 {
-    if (out->length + length + 1 <= out->capacity)
+    if (out->data != NULL && out->length + length + 1 <= out->capacity)
         return 0;
     size_t capacity = (out->capacity + length + 64) * 2;
     if (capacity > 16u * ASM_MAX_LINE)
@@ -189,7 +189,7 @@ static int reserve(struct output *out, size_t length)
     uint16_t *columns = asm_alloc(out->ctx, capacity, sizeof(*columns));
     if (grown == NULL || columns == NULL)
         return out->ctx->failed;
-    if (out->length != 0) {
+    if (out->data != NULL) {
         memcpy(grown, out->data, out->length);
         memcpy(columns, out->columns, out->length * sizeof(*columns));
     }
@@ -204,7 +204,7 @@ static int put_argument(struct output *out, const char *data, uint32_t column)
 {
     size_t length = strlen(data);
     int code = reserve(out, length);
-    if (code != 0)
+    if (code != 0 || out->data == NULL)
         return code;
     memcpy(out->data + out->length, data, length + 1);
     for (size_t i = 0; i < length; i++)
@@ -216,7 +216,7 @@ static int put_argument(struct output *out, const char *data, uint32_t column)
 static int put_body(struct output *out, const struct asm_text *line, size_t from, size_t to)
 {
     int code = reserve(out, to - from);
-    if (code != 0)
+    if (code != 0 || out->data == NULL)
         return code;
     memcpy(out->data + out->length, line->data + from, to - from);
     for (size_t i = from; i < to; i++)

@@ -128,10 +128,10 @@ static int section(struct asm_cursor *cursor, int argument)
 {
     (void)argument;
     struct asm_context *ctx = cursor->ctx;
-    char *name;
+    char *name = NULL;
     uint32_t type, flags;
     int code = parse_section_name(cursor, &name);
-    if (code != 0)
+    if (code != 0 || name == NULL)
         return code;
     if (name[0] == '\0' || strlen(name) > 200)
         return asm_fail(ctx, cursor->text, 0, "expected a section name of 1..200 characters");

@@ -340,14 +340,15 @@ static int primary(struct asm_cursor *cursor, unsigned depth, const struct asm_e
 static int unary(struct asm_cursor *cursor, unsigned depth, const struct asm_expr **out)
 {
     char c = cursor_peek(cursor);
+    *out = NULL;
     if (depth > ASM_MAX_EXPRESSION)
         return fail(cursor, "the expression is nested too deep");
     if (c != '-' && c != '+' && c != '~' && c != '!')
         return primary(cursor, depth, out);
     cursor->at++;
-    const struct asm_expr *operand;
+    const struct asm_expr *operand = NULL;
     int code = unary(cursor, depth + 1, &operand);
-    if (code != 0)
+    if (code != 0 || operand == NULL)
         return code;
     if (c == '-' && operand->half)
         return finish_number(cursor, operand->number ^ 0x8000, true, out);
@@ -378,7 +379,7 @@ static int parse_binary(struct asm_cursor *cursor, unsigned level, unsigned dept
     int code = unary(cursor, depth, out);
     const struct operator_row *row;
     while (code == 0 && (row = operator_at(cursor)) != NULL && row->precedence >= level) {
-        const struct asm_expr *right;
+        const struct asm_expr *right = NULL;
         cursor->at += strlen(row->text);
         code = parse_binary(cursor, row->precedence + 1u, depth + 1, &right);
         struct asm_expr *expr = code == 0 ? new_expr(cursor->ctx, ASM_EXPR_BINARY) : NULL;
@@ -399,7 +400,7 @@ int expr_parse(struct asm_cursor *cursor, const struct asm_expr **out)
 
 int expr_parse_absolute(struct asm_cursor *cursor, int64_t *value)
 {
-    const struct asm_expr *expr;
+    const struct asm_expr *expr = NULL;
     cursor_peek(cursor);
     size_t at = cursor->at;
     int code = expr_parse(cursor, &expr);

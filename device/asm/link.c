@@ -63,7 +63,7 @@ static int build_table(struct link *link)
     for (size_t i = 0; i < link->object_count; i++)
         count += link->objects[i].symbol_count;
     link->table_size = count;
-    link->table = link_alloc(link, count, sizeof(*link->table), &code);
+    link->table = link_alloc(link, count, sizeof(struct link_symbol *), &code);
     for (size_t i = 0; code == 0 && i < link->object_count; i++) {
         struct link_object *object = &link->objects[i];
         for (size_t j = 0; code == 0 && j < object->symbol_count; j++)
@@ -125,7 +125,7 @@ static int collect(struct link *link)
     int code = 0;
     for (size_t i = 0; i < link->object_count; i++)
         total += link->objects[i].section_count;
-    list.items = link_alloc(link, total, sizeof(*list.items), &code);
+    list.items = link_alloc(link, total, sizeof(struct link_section *), &code);
     if (list.items == NULL)
         return code;
     for (size_t i = 0; options->root_count == 0 && i < link->object_count; i++)

@@ -232,7 +232,7 @@ static int write_headers(struct writer *writer, size_t start)
     }
     struct buffer first = {0};
     int code = append_struct(writer, &first, &header, sizeof(header), ELF_T_EHDR);
-    if (code == 0 && !first.failed && !writer->out->failed)
+    if (code == 0 && first.data != NULL && !writer->out->failed)
         memcpy(writer->out->data + start, first.data, sizeof(header));
     writer->out->failed |= first.failed;
     buffer_free(&first);
