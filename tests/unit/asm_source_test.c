@@ -482,7 +482,7 @@ START_TEST(a_kernel_of_300_lines_assembles_within_5_ms)
             i % 3 == 0 ? "{ ld2x64pace $azeros, $a0:1, $m2:3+=, $m4, 5 ; amp %d, $a0:1 }\n"
                        : "l%d: add $m1, $m1, (1f - l1) / 400 + CTXT_WORKERS // note\n",
             i % 3 == 0 ? i % 4 : i);
-    strcpy(source + used, "1:\n");
+    snprintf(source + used, sizeof(source) - used, "1:\n");
     double best = 1e9;
     for (int round = 0; round < 7; round++) {
         struct buffer object = {0};
