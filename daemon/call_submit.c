@@ -87,7 +87,7 @@ int call_submit_chunk(struct call *call, const struct frame *frame, struct ipu_e
                              call->bytes);
     if (!intake_append(call->intake, frame->body, frame->size))
         return ipu_error_set(error, IPU_ERR_NO_MEMORY, "ipud is out of memory");
-    if (intake_pending(call->intake) > INTAKE_HIGH)
+    if (intake_full(call->intake))
         link_pause(&call->conn->link);
     return 0;
 }

@@ -458,8 +458,7 @@ static void tick_calls(struct conn *conn, uint64_t now)
     for (struct call *call = conn->calls; call; call = next) {
         next = call->next;
         watching = watching || call->watch;
-        if (call->intake && intake_pending(call->intake) == 0 &&
-            now > call->used_ms + CONN_UPLOAD_MS)
+        if (call->intake && intake_idle(call->intake) && now > call->used_ms + CONN_UPLOAD_MS)
             call_fail(call, IPU_ERR_TIMEOUT, "the upload stalled for a minute and was dropped");
     }
     if (watching && now > conn->link.sent_ms + CONN_KEEPALIVE_MS && link_queued(&conn->link) == 0)

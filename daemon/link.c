@@ -133,6 +133,8 @@ static void on_written(uv_write_t *request, int status)
     struct link *link = request->data;
     link->write_busy = false;
     link->writing.size = 0;
+    if (link->writing.capacity > LINK_KEEP)
+        buffer_free(&link->writing); /* idle connections are many */
     if (link->state != LINK_OPEN)
         return;
     if (status < 0) {

@@ -16,7 +16,7 @@
 #include <uv.h>
 
 enum link_state { LINK_NEW, LINK_OPEN, LINK_CLOSING, LINK_CLOSED };
-enum { LINK_HIGH = 512 << 10, LINK_MAGIC = 0x6c696e6b };
+enum { LINK_HIGH = 512 << 10, LINK_KEEP = 128 << 10, LINK_MAGIC = 0x6c696e6b };
 
 struct link {
     unsigned magic;
@@ -27,9 +27,10 @@ struct link {
     struct buffer out;               /* collects what is to be written next */
     struct buffer writing;           /* in flight */
     bool write_busy, paused, finish; /* finish: close when everything is written */
-    bool doomed;                     /* a send failed; `broken` comes from the loop */
-    uint64_t partial_since_ms;       /* when the frame in progress began; 0 = none */
-    uint64_t sent_ms;                /* last time that something was sent */
+    bool feeding; /* a feed reads its next piece: one at a time, so that memory is bounded */
+    bool doomed;  /* a send failed; `broken` comes from the loop */
+    uint64_t partial_since_ms; /* when the frame in progress began; 0 = none */
+    uint64_t sent_ms;          /* last time that something was sent */
     /* One frame came in. A nonzero result closes the link with that reason. */
     int (*frame)(struct link *link, const struct frame *frame, struct ipu_error *error);
     /* The outgoing queue has fallen below LINK_HIGH / 2. */

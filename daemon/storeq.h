@@ -30,7 +30,7 @@ IPU_MUST_CHECK int storeq_start(uv_loop_t *loop, struct store *store, uint64_t k
                                 struct log *log, struct storeq **out, struct ipu_error *error);
 void storeq_push(struct storeq *queue, struct storeq_op *op);
 /* Bytes held by operations that have not run: readers pause above STOREQ_HIGH. */
-enum { STOREQ_HIGH = 8 << 20 };
+enum { STOREQ_HIGH = 32 << 20 };
 size_t storeq_weight(const struct storeq *queue);
 /* "" or why nothing can be stored at present. */
 const char *storeq_degraded(const struct storeq *queue);

@@ -56,6 +56,8 @@ static void read_more(struct feed *feed)
 {
     feed->reading = true;
     feed->closing = feed->dropped;
+    if (!feed->dropped)
+        feed->link->feeding = true;
     feed->piece.size = 0;
     feed->op.run = run_feed;
     feed->op.done = on_feed;
@@ -82,14 +84,14 @@ static void on_feed(struct storeq_op *op)
             free_feed(feed);
         return;
     }
+    feed->link->feeding = false;
     if (op->rc) {
         end_feed(feed, op->rc);
         return;
     }
     if (feed->piece.size)
         link_send(feed->link, feed->type, feed->call, feed->piece.data, feed->piece.size);
-    if (feed->dropped)
-        return; /* the send broke the link, whose owner dropped us */
+    buffer_free(&feed->piece);
     if (feed->last)
         end_feed(feed, 0);
     else
@@ -109,13 +111,14 @@ struct feed *feed_start(struct storeq *store, const struct store_object *object,
     feed->call = call;
     feed->done = done;
     feed->context = context;
-    read_more(feed);
+    feed_resume(feed);
     return feed;
 }
 
 void feed_resume(struct feed *feed)
 {
-    if (!feed->reading && !feed->dropped && link_queued(feed->link) < LINK_HIGH)
+    bool room = !feed->link->feeding && link_queued(feed->link) < LINK_HIGH;
+    if (!feed->reading && !feed->dropped && room)
         read_more(feed);
 }
 
@@ -124,7 +127,9 @@ void feed_drop(struct feed *feed)
     if (!feed || feed->dropped)
         return;
     feed->dropped = true;
-    if (!feed->reading)
+    if (feed->reading)
+        feed->link->feeding = false;
+    else
         read_more(feed); /* closes the reader on its own thread */
 }
 
@@ -269,7 +274,6 @@ static bool push(struct intake *intake, int (*run)(struct store *store, struct s
         memcpy(piece->data, data, size);
     intake->operations++;
     intake->pending += size;
-    intake->was_high = intake->was_high || intake->pending > INTAKE_HIGH;
     storeq_push(intake->store, &piece->op);
     return true;
 }
@@ -300,9 +304,17 @@ uint64_t intake_missing(const struct intake *intake)
     return intake->bytes - intake->appended;
 }
 
-size_t intake_pending(const struct intake *intake)
+bool intake_full(struct intake *intake)
 {
-    return intake->pending;
+    bool full = intake->pending > INTAKE_HIGH ||
+                (intake->pending && storeq_weight(intake->store) > STOREQ_HIGH);
+    intake->was_high = intake->was_high || full;
+    return full;
+}
+
+bool intake_idle(const struct intake *intake)
+{
+    return intake->pending == 0;
 }
 
 void intake_on_drained(struct intake *intake, void (*drained)(void *context), void *context)

@@ -34,10 +34,12 @@ struct intake *intake_start(struct storeq *store, enum store_kind kind, uint64_t
 bool intake_append(struct intake *intake, const void *data, size_t size);
 /* Bytes announced and not yet appended. */
 uint64_t intake_missing(const struct intake *intake);
-/* Bytes that wait for the store: the source should pause above INTAKE_HIGH, and is told through
- * `drained` (may be NULL) when it may go on. */
+/* Whether too many bytes wait for the store: then the source must pause, and is told through
+ * `drained` when it may go on. */
 enum { INTAKE_HIGH = 4 << 20 };
-size_t intake_pending(const struct intake *intake);
+bool intake_full(struct intake *intake);
+/* Whether nothing of it waits for the store. */
+bool intake_idle(const struct intake *intake);
 void intake_on_drained(struct intake *intake, void (*drained)(void *context), void *context);
 /* All bytes have been appended. The intake is gone when `done` has been called. */
 void intake_finish(struct intake *intake, intake_done_fn *done, void *context);

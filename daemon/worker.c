@@ -299,7 +299,7 @@ static int on_data(struct worker *worker, const struct frame *frame, struct ipu_
         return ipu_error_set(error, IPU_ERR_NO_MEMORY, "out of memory");
     if (intake_missing(worker->intake) == 0)
         return end_stream(worker, error);
-    if (intake_pending(worker->intake) > INTAKE_HIGH)
+    if (intake_full(worker->intake))
         link_pause(&worker->proc.link);
     return 0;
 }

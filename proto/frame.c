@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-enum { READ_ROOM = 64 << 10 };
+enum { READ_ROOM = 64 << 10, KEEP_ROOM = 256 << 10 };
 
 int64_t frame_request_limit(uint8_t type)
 {
@@ -92,12 +92,12 @@ void frame_decoder_filled(struct frame_decoder *decoder, size_t size)
     decoder->bytes.size += size;
 }
 
-/* Gives back the memory of a large frame once nothing is held. */
+/* Gives back the memory of a large frame once nothing is held: idle connections are many. */
 static void shrink(struct frame_decoder *decoder)
 {
-    if (decoder->bytes.size != decoder->start)
-        return;
     decoder->bytes.size = decoder->start = 0;
+    if (decoder->bytes.capacity > KEEP_ROOM)
+        buffer_free(&decoder->bytes);
 }
 
 int frame_decoder_next(struct frame_decoder *decoder, struct frame *frame, struct ipu_error *error)
