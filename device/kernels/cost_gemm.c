@@ -16,16 +16,23 @@
 enum { UNROLL = 6, WORKERS = IPU21_WORKERS };
 enum launch { FIRST, MID, LAST, ONLY };
 
+/* Instructions between runall and sync, first in bit 0: 1 = a taken branch, 0 = any other. */
+struct beside {
+    uint8_t count, branches;
+};
+
 struct line {
-    uint64_t t;         /* earliest issue of the next instruction */
-    uint64_t ready[16]; /* of M registers */
-    uint64_t exits[WORKERS], joined;
+    uint32_t t;         /* earliest issue of the next instruction */
+    uint32_t ready[16]; /* of M registers */
     uint32_t put, slot; /* instructions a coefficient pair, pairs loaded */
     uint32_t inner, columns, rows, n, q, m;
     bool far, mixed;
+    uint16_t slots[4][WORKERS]; /* of each kind of launch and worker */
+    /* Cycles from runall to the end of sync of a MID launch: by what stands beside it, by phase. */
+    uint32_t mid[4][IPU21_SLOTS];
 };
 
-static uint64_t later(uint64_t a, uint64_t b)
+static uint32_t later(uint32_t a, uint32_t b)
 {
     return a > b ? a : b;
 }
@@ -33,9 +40,9 @@ static uint64_t later(uint64_t a, uint64_t b)
 /* Registers are given as a mask. */
 enum { M0 = 1, M1 = 2, M2 = 4, M3 = 8, M4 = 16, M5 = 32, M6 = 64 };
 
-static uint64_t operands(const struct line *l, unsigned reads)
+static uint32_t operands(const struct line *l, unsigned reads)
 {
-    uint64_t t = l->t;
+    uint32_t t = l->t;
     for (; reads; reads &= reads - 1)
         t = later(t, l->ready[__builtin_ctz(reads)]);
     return t;
@@ -44,7 +51,7 @@ static uint64_t operands(const struct line *l, unsigned reads)
 /* One instruction with no worker active. */
 static void op(struct line *l, unsigned reads, unsigned write)
 {
-    uint64_t issue = operands(l, reads);
+    uint32_t issue = operands(l, reads);
     if (write)
         l->ready[__builtin_ctz(write)] = issue + IPU21_SUPERVISOR_DEPENDENCY;
     l->t = issue + 1;
@@ -88,33 +95,31 @@ static uint32_t worker_slots(const struct line *l, enum launch kind, uint32_t w)
     return (start ? 4u : 2u) + (l->m == 0 ? 0u : start ? 2u : 1u);
 }
 
-static void launch(struct line *l, enum launch kind)
+/* Cycles from runall to the end of sync for a runall at cycle `issue`. */
+static uint32_t launch_cycles(const struct line *l, enum launch kind, struct beside beside,
+                              uint32_t issue)
 {
-    uint64_t issue = operands(l, M1 | M2), first = issue + IPU21_WORKER_LAUNCH, last = 0;
+    uint32_t first = issue + IPU21_WORKER_LAUNCH, last = 0, exits[WORKERS];
     for (uint32_t w = 0; w < WORKERS; w++) {
-        uint64_t wait = (w + IPU21_SLOTS - first % IPU21_SLOTS) % IPU21_SLOTS;
-        l->exits[w] = first + wait + IPU21_SLOTS * (worker_slots(l, kind, w) - 1);
-        last = later(last, l->exits[w]);
+        uint32_t wait = (w + IPU21_SLOTS - first % IPU21_SLOTS) % IPU21_SLOTS;
+        exits[w] = first + wait + IPU21_SLOTS * (l->slots[kind][w] - 1u);
+        last = later(last, exits[w]);
     }
-    l->t = issue + IPU21_RUNALL;
-    l->joined = last + IPU21_SYNC_LOCAL;
+    /* The supervisor gets the slots that no active worker owns. */
+    uint32_t t = issue + IPU21_RUNALL;
+    for (unsigned i = 0; i < beside.count; i++) {
+        while (exits[t % WORKERS] >= t && last >= t)
+            t++;
+        t += beside.branches >> i & 1 ? IPU21_SUPERVISOR_BRANCH : 1;
+    }
+    return later(t + 1, last + IPU21_SYNC_LOCAL) - issue;
+}
+
+static void launch(struct line *l, enum launch kind, struct beside beside)
+{
+    l->t = operands(l, M1 | M2);
+    l->t += launch_cycles(l, kind, beside, l->t);
     l->slot = 0;
-}
-
-/* One instruction beside the workers: it takes a slot that no active worker owns. */
-static void hidden(struct line *l, unsigned reads, unsigned write, uint32_t cycles)
-{
-    uint64_t issue = operands(l, reads);
-    while (l->exits[issue % WORKERS] >= issue && l->joined - IPU21_SYNC_LOCAL >= issue)
-        issue++;
-    if (write)
-        l->ready[__builtin_ctz(write)] = issue + IPU21_SUPERVISOR_DEPENDENCY;
-    l->t = issue + cycles;
-}
-
-static void sync(struct line *l)
-{
-    l->t = later(l->t + 1, l->joined);
 }
 
 static bool advances(const struct line *l)
@@ -222,19 +227,87 @@ static void prologue(struct line *l, const uint32_t params[])
     l->t += taken ? IPU21_SUPERVISOR_BRANCH - 1 : 0;
 }
 
-static void column_start(struct line *l)
+/* What stands beside the launches, in the order of the source. */
+static struct beside beside_mid(const struct line *l, bool loop, bool taken, bool final)
 {
-    op(l, 0, M1);
-    coefficients(l, 32 - l->slot);
-    launch(l, l->inner == 1 ? ONLY : FIRST);
+    struct beside b = {.count = advances(l) ? 1 : 0};
+    if (loop) {
+        b.branches = (uint8_t)((taken ? 1u : 0u) << b.count);
+        b.count++;
+    }
+    b.count = (uint8_t)(b.count + (final ? 1 : 0));
+    return b;
 }
 
+static struct beside beside_first(const struct line *l, bool later_column)
+{
+    struct beside b = {later_column ? 1 : 0, later_column ? 1 : 0};
+    if (l->inner == 1)
+        return b;
+    unsigned count = b.count + (advances(l) ? 1u : 0u);
+    count += l->inner == 2 ? 1u : 0u;                    /* entry of LAST */
+    count += l->inner > 2 ? 1u : 0u;                     /* entry of MID */
+    count += l->inner - 2 > 4 && l->inner > 2 ? 1u : 0u; /* loop counter */
+    b.count = (uint8_t)count;
+    return b;
+}
+
+static struct beside beside_last(const struct line *l, bool final)
+{
+    if (l->columns == 1)
+        return (struct beside){0, 0};
+    return final ? (struct beside){1, 0} : (struct beside){4, 1};
+}
+
+static void mid_panel(struct line *l, unsigned memo, struct beside beside)
+{
+    l->t += 32 * l->put;
+    uint32_t *cycles = &l->mid[memo][l->t % IPU21_SLOTS];
+    if (*cycles == 0)
+        *cycles = launch_cycles(l, MID, beside, l->t);
+    l->t += *cycles;
+}
+
+static void middle(struct line *l)
+{
+    uint32_t count = l->inner - 2, loops = count > 4 ? count / 2 : 0, straight = count - 2 * loops;
+    for (uint32_t i = 0; i < straight; i++) {
+        bool final = !loops && i + 1 == straight;
+        mid_panel(l, final ? 3 : 0, beside_mid(l, false, false, final));
+    }
+    for (uint32_t i = 0; i < loops; i++) {
+        bool taken = i + 1 < loops;
+        mid_panel(l, 0, beside_mid(l, false, false, false));
+        mid_panel(l, taken ? 1 : 2, beside_mid(l, true, taken, !taken));
+    }
+}
+
+/* From the coefficients of the first panel to the end of the column's last launch. */
+static void column(struct line *l, uint32_t index)
+{
+    bool final = index + 1 == l->columns;
+    op(l, 0, M1);
+    coefficients(l, 32 - l->slot);
+    if (l->inner == 1) {
+        struct beside b = beside_last(l, final);
+        if (index > 0) {
+            b.branches = (uint8_t)(b.branches << 1 | 1);
+            b.count++;
+        }
+        launch(l, ONLY, b);
+        return;
+    }
+    launch(l, FIRST, beside_first(l, index > 0));
+    if (l->inner > 2)
+        middle(l);
+    l->t += 32 * l->put;
+    launch(l, LAST, beside_last(l, final));
+}
+
+/* New table words; their loads stood beside the last launch. */
 static void next_column(struct line *l)
 {
-    hidden(l, M0, M5, 1);
-    hidden(l, M0, M2, 1);
-    hidden(l, 0, M1, 1);
-    sync(l);
+    coefficients(l, 5);
     op(l, M4 | M5, M4);
     coefficients(l, 5);
     for (uint32_t w = 0; l->n * w < l->rows && w < WORKERS; w++) {
@@ -242,45 +315,6 @@ static void next_column(struct line *l)
         if ((l->n == 2 && 2 * w + 1 < l->rows) || l->n * w + 2 == l->rows)
             op(l, M4 | M1, 0);
     }
-    column_start(l);
-    hidden(l, 0, 0, IPU21_SUPERVISOR_BRANCH); /* back to the common launches */
-}
-
-static void advance(struct line *l)
-{
-    if (advances(l))
-        hidden(l, M2 | M3, M2, 1);
-}
-
-static void mid_panel(struct line *l)
-{
-    sync(l);
-    coefficients(l, 32);
-    launch(l, MID);
-    advance(l);
-}
-
-static void column_launches(struct line *l)
-{
-    if (l->inner == 1)
-        return;
-    if (l->inner > 2)
-        hidden(l, 0, M1, 1);
-    advance(l);
-    uint32_t middle = l->inner - 2, loops = middle > 4 ? middle / 2 : 0;
-    if (loops)
-        hidden(l, 0, M5, 1);
-    for (uint32_t i = 0; i < middle - 2 * loops; i++)
-        mid_panel(l);
-    for (uint32_t i = 0; i < loops; i++) {
-        mid_panel(l);
-        mid_panel(l);
-        hidden(l, M5, M5, i + 1 < loops ? IPU21_SUPERVISOR_BRANCH : 1);
-    }
-    hidden(l, 0, M1, 1);
-    sync(l);
-    coefficients(l, 32);
-    launch(l, LAST);
 }
 
 static uint32_t call_cycles(const uint32_t params[], uint32_t rows, uint32_t phase)
@@ -295,6 +329,9 @@ static uint32_t call_cycles(const uint32_t params[], uint32_t rows, uint32_t pha
     l.q = rows / l.n;
     l.m = rows % l.n;
     l.mixed = l.n >= 3 && l.q < WORKERS;
+    for (unsigned kind = FIRST; kind <= ONLY; kind++)
+        for (uint32_t w = 0; w < WORKERS; w++)
+            l.slots[kind][w] = (uint16_t)worker_slots(&l, (enum launch)kind, w);
     prologue(&l, params);
     if (l.n <= 2)
         table2(&l);
@@ -302,17 +339,12 @@ static uint32_t call_cycles(const uint32_t params[], uint32_t rows, uint32_t pha
         table_n(&l);
     if (l.columns > 1)
         op(&l, 0, M6);
-    column_start(&l);
-    for (uint32_t c = 1;; c++) {
-        column_launches(&l);
-        if (l.columns > 1)
-            hidden(&l, M6, M6, c < l.columns ? IPU21_SUPERVISOR_BRANCH : 1);
-        if (c == l.columns)
-            break;
-        next_column(&l);
+    for (uint32_t c = 0; c < l.columns; c++) {
+        if (c > 0)
+            next_column(&l);
+        column(&l, c);
     }
-    sync(&l);
-    return (uint32_t)(l.t + IPU21_SUPERVISOR_BRANCH - phase);
+    return l.t + IPU21_SUPERVISOR_BRANCH - phase;
 }
 
 uint32_t cost_gemm(const uint32_t params[], const uint32_t args[])

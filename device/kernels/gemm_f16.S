@@ -311,6 +311,7 @@ middle_\s:
     setzi $m1, RT_WORKER_SCRATCH
     sync 2
     .set slot, 0
+    coefficients 5
     add $m4, $m4, $m5
     coefficients 5
     .irp w, 0, 1, 2, 3, 4, 5
