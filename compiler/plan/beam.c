@@ -33,6 +33,7 @@ struct beam {
     unsigned width;
     uint32_t memory_price;
     uint32_t reach; /* candidates looked at, best proxies first */
+    struct budget *budget;
     struct state states[BEAM_MAX_WIDTH], next[BEAM_MAX_WIDTH];
     unsigned count;
     struct expansion *expansions;
@@ -143,6 +144,8 @@ static void expand(struct beam *beam, uint32_t index)
     const struct model_op *op = &s->model->ops[index];
     beam->expansion_count = 0;
     for (unsigned p = 0; p < beam->count; p++) {
+        if (beam->budget != NULL && budget_over(s, beam->budget))
+            break;
         solution_layouts(s, beam->states[p].pick);
         uint32_t count = s->classes[op->class_index].count;
         count = count < beam->reach ? count : beam->reach;
@@ -219,15 +222,15 @@ static bool beam_open(struct beam *beam, struct space *space)
     return true;
 }
 
-static bool beam_walk(struct beam *beam, struct budget *budget)
+static bool beam_walk(struct beam *beam)
 {
     const struct model *m = beam->space->model;
     for (uint32_t n = 0; n < m->op_count; n++) {
         if (m->ops[m->order[n]].flow->kind == FLOW_REPEAT)
             continue;
-        if (beam->width > 1 && budget != NULL && budget_over(beam->space, budget))
-            return false;
         if (!advance(beam, m->order[n]))
+            return false;
+        if (beam->budget != NULL && budget_over(beam->space, beam->budget))
             return false;
     }
     return true;
@@ -245,8 +248,9 @@ bool beam_run(struct space *space, unsigned width, uint32_t reach, uint32_t memo
     beam->width = width < BEAM_MAX_WIDTH ? width : BEAM_MAX_WIDTH;
     beam->memory_price = memory_price;
     beam->reach = reach;
+    beam->budget = budget;
     bool found = false;
-    if (beam_open(beam, space) && beam_walk(beam, budget)) {
+    if (beam_open(beam, space) && beam_walk(beam)) {
         for (unsigned i = 0; i < beam->count; i++) {
             struct solution solution = {beam->states[i].pick, {0, 0}};
             struct memory_use use;
@@ -310,7 +314,7 @@ static bool lean_run(struct space *s, struct solution *best, struct memory_use *
     beam->width = 1;
     beam->memory_price = 1 << 20;
     beam->reach = UINT32_MAX;
-    bool walked = beam_open(beam, s) && beam_walk(beam, NULL);
+    bool walked = beam_open(beam, s) && beam_walk(beam);
     if (walked)
         memcpy(best->pick, beam->states[0].pick, sizeof(uint16_t) * s->model->op_count);
     ipu_free(beam->expansions);

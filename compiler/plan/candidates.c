@@ -43,10 +43,11 @@ static uint64_t choice_bytes(const struct model_op *op, const struct plan_choice
 }
 
 /* Rough local price: compute and reduction, and a share of the operand's words when it travels. */
-uint32_t candidate_proxy(const struct model_op *op, const struct plan_choice *c)
+uint32_t candidate_proxy(struct space *space, const struct model_op *op,
+                         const struct plan_choice *c)
 {
     uint32_t exchange, jobs = (op->batch + c->gb - 1u) / c->gb;
-    uint64_t cycles = gemm_compute_cycles(op, c, &exchange);
+    uint64_t cycles = gemm_compute_cycles(space, op, c, &exchange);
     uint64_t rows = (op->rows + c->gm - 1u) / c->gm, panels = (op->panels + c->gn - 1u) / c->gn;
     uint64_t inners = (op->inners + c->gk - 1u) / c->gk;
     cycles += exchange;
@@ -101,6 +102,7 @@ static void bucket_offer(struct bucket *bucket, const struct ranked *item)
 }
 
 struct enumeration {
+    struct space *space;
     const struct model_op *op;
     uint32_t tiles;
     uint64_t count;
@@ -111,8 +113,8 @@ static void offer_choice(struct enumeration *e, struct plan_choice choice)
 {
     if (!gemm_choice_fix(e->op, e->tiles, &choice))
         return;
-    struct ranked item = {candidate_proxy(e->op, &choice), choice_bytes(e->op, &choice), e->count++,
-                          choice};
+    struct ranked item = {candidate_proxy(e->space, e->op, &choice), choice_bytes(e->op, &choice),
+                          e->count++, choice};
     bucket_offer(&e->buckets[bucket_of(&choice)], &item);
 }
 
@@ -260,7 +262,7 @@ static bool candidates_gemm(struct space *s, const struct model_op *op, struct c
         s->oom = true;
         return false;
     }
-    struct enumeration e = {op, s->tiles, 0, buckets};
+    struct enumeration e = {s, op, s->tiles, 0, buckets};
     enumerate_gemm(&e);
     unsigned count = 0;
     for (unsigned b = 0; b < BUCKETS; b++) {
@@ -354,7 +356,7 @@ uint32_t candidate_find(struct space *space, uint32_t class_index, const struct 
         return at;
     at = class_push(space, class, fixed);
     if (at != UINT32_MAX && op->flow->kind == FLOW_GEMM)
-        class->list[at].proxy = candidate_proxy(op, &fixed);
+        class->list[at].proxy = candidate_proxy(space, op, &fixed);
     return at;
 }
 

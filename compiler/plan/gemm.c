@@ -8,6 +8,8 @@
  */
 #include "compiler/plan/internal.h"
 
+#include "base/hash.h"
+
 uint32_t gemm_group(uint32_t batch, uint32_t groups, uint32_t b)
 {
     return (uint32_t)((uint64_t)b * groups / batch);
@@ -203,15 +205,51 @@ static uint64_t reduce_compute(const struct plan_choice *c, uint32_t rows, uint3
     return (cycles + plan_cost_reduce(cells, parts)) * jobs;
 }
 
-/* Cycles of the fullest tile: products and reduction; *exchange gets the reduction's exchange. */
-uint32_t gemm_compute_cycles(const struct model_op *op, const struct plan_choice *c,
-                             uint32_t *exchange)
+/* Exact price of a small call, looked up in a direct-mapped table: a collision only costs time. */
+static uint32_t small_call(struct space *s, uint32_t rows, uint32_t inners, uint32_t panels)
+{
+    uint64_t key = ((uint64_t)rows << 8 | inners << 4 | panels) + 1;
+    uint64_t *slot = &s->gemm_prices[hash64_mix(key) & (GEMM_PRICE_SLOTS - 1)];
+    if (*slot >> 32 != key) {
+        *slot = key << 32 | plan_cost_gemm(rows, inners, panels);
+        s->units += 2 + inners * panels;
+    }
+    return (uint32_t)*slot;
+}
+
+/* A call follows its panels one by one, so its exact price takes time in proportion. It grows by a
+ * constant per column panel, and per two inner panels, once the pipeline is full. */
+static uint64_t inner_call(struct space *s, uint32_t rows, uint32_t inners, uint32_t panels)
+{
+    enum { FULL = 8 };
+    if (inners <= FULL + 1)
+        return small_call(s, rows, inners, panels);
+    uint32_t base = FULL - 2 + (inners & 1), steps = (inners - base) / 2;
+    uint64_t at = small_call(s, rows, base, panels), next = small_call(s, rows, base + 2, panels);
+    return at + steps * (next > at ? next - at : 0);
+}
+
+uint32_t gemm_call_cycles(struct space *space, uint32_t rows, uint32_t inners, uint32_t panels)
+{
+    if (rows > 1u << 20)
+        return UINT32_MAX / 4;
+    uint64_t cycles = inner_call(space, rows, inners, panels < 3 ? panels : 2);
+    if (panels >= 3) {
+        uint64_t next = inner_call(space, rows, inners, 3);
+        cycles += (panels - 2ull) * (next > cycles ? next - cycles : 0);
+    }
+    return cycles > UINT32_MAX / 4 ? UINT32_MAX / 4 : (uint32_t)cycles;
+}
+
+uint32_t gemm_compute_cycles(struct space *space, const struct model_op *op,
+                             const struct plan_choice *c, uint32_t *exchange)
 {
     uint32_t rows = ceil_div(op->rows, c->gm), panels = ceil_div(op->panels, c->gn);
     uint32_t inners = ceil_div(op->inners, c->gk), jobs = ceil_div(op->batch, c->gb);
     uint32_t chunks = gemm_chunks(inners, c->chunk);
-    uint64_t cycles = (uint64_t)plan_cost_gemm(rows, c->chunk, panels) * (chunks - 1);
-    cycles += plan_cost_gemm(rows, inners - (chunks - 1) * c->chunk, panels);
+    uint64_t cycles = gemm_call_cycles(space, rows, inners - (chunks - 1) * c->chunk, panels);
+    if (chunks > 1)
+        cycles += (uint64_t)gemm_call_cycles(space, rows, c->chunk, panels) * (chunks - 1);
     cycles = cycles * jobs + reduce_compute(c, rows, panels, chunks, jobs);
     *exchange = reduce_exchange(c, rows, panels, jobs);
     return cycles > UINT32_MAX / 4 ? UINT32_MAX / 4 : (uint32_t)cycles;
@@ -221,7 +259,7 @@ void gemm_ready(struct space *space, const struct model_op *op, struct cand *can
 {
     const struct plan_choice *c = &cand->choice;
     cand->ready = true;
-    cand->compute = gemm_compute_cycles(op, c, &cand->exchange);
+    cand->compute = gemm_compute_cycles(space, op, c, &cand->exchange);
     cand->parts = c->gk * gemm_chunks(ceil_div(op->inners, c->gk), c->chunk);
     cand->need_a = lay_left(space, op, c);
     cand->partial = lay_partial(space, op, c);

@@ -68,7 +68,7 @@ struct lay {
 };
 
 enum choice_kind { CHOICE_NONE, CHOICE_GEMM, CHOICE_FOLLOW_A, CHOICE_FOLLOW_B, CHOICE_GRID };
-enum { GRID_ORDERS = 6 };
+enum { GRID_ORDERS = 6, GEMM_PRICE_SLOTS = 1 << 13 };
 
 struct plan_choice {
     uint8_t kind;
@@ -138,6 +138,7 @@ struct space {
     struct lay **lays, **lay_slots;
     uint32_t lay_count, lay_capacity, lay_slot_count;
     struct memo_entry *memo;
+    uint64_t *gemm_prices; /* direct-mapped: key in the high half, cycles in the low half */
     uint32_t memo_count, memo_slots;
     struct lay **value; /* scratch: layout by op of the solution being priced */
     uint8_t *mark;      /* scratch for cycle detection */
@@ -195,8 +196,10 @@ void gemm_ready(struct space *space, const struct model_op *op, struct cand *can
 struct lay *gemm_right(struct space *space, const struct model_op *op, struct cand *cand);
 uint32_t gemm_group(uint32_t batch, uint32_t groups, uint32_t b);
 /* Cycles of the fullest tile: products and reduction; *exchange gets the reduction's exchange. */
-uint32_t gemm_compute_cycles(const struct model_op *op, const struct plan_choice *c,
-                             uint32_t *exchange);
+uint32_t gemm_compute_cycles(struct space *space, const struct model_op *op,
+                             const struct plan_choice *c, uint32_t *exchange);
+/* plan_cost_gemm() remembered and, past a few panels, extended along its constant slopes. */
+uint32_t gemm_call_cycles(struct space *space, uint32_t rows, uint32_t inners, uint32_t panels);
 uint32_t gemm_chunks(uint32_t inners, uint32_t chunk);
 /* Fills in the defaults that follow from the grid; false when the choice is not legal. */
 bool gemm_choice_fix(const struct model_op *op, uint32_t tiles, struct plan_choice *choice);
@@ -211,7 +214,8 @@ bool candidates_enumerate(struct space *space, unsigned limit);
 uint32_t candidate_find(struct space *space, uint32_t class_index,
                         const struct plan_choice *choice);
 struct cand *candidate_get(struct space *space, uint32_t op, uint32_t pick);
-uint32_t candidate_proxy(const struct model_op *op, const struct plan_choice *choice);
+uint32_t candidate_proxy(struct space *space, const struct model_op *op,
+                         const struct plan_choice *choice);
 
 /* price.c */
 void traffic_reset(struct space *space);

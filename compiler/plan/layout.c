@@ -148,6 +148,7 @@ struct lay *lay_intern(struct space *space, uint32_t reps)
         if (space->lay_slots[at]->hash == hash && lay_same(space, space->lay_slots[at], reps))
             return space->lay_slots[at];
     struct lay *lay = lay_create(space, reps, hash);
+    space->units += 1 + space->tiles_list.count / 128 + space->tiles / 256;
     space->oom |= lay == NULL;
     return lay;
 }

@@ -267,7 +267,7 @@ bool solution_memory(struct space *space, const uint16_t *pick, struct memory_us
     use->largest_standard = t.largest_standard;
     use->interleaved_bound = use->interleaved > PLAN_INTERLEAVED_BYTES;
     ipu_free(arrays);
-    space->units += 1 + (uint64_t)space->model->op_count * space->tiles / 256;
+    space->units += 1 + (uint64_t)space->model->op_count * space->tiles / 100;
     return !space->oom;
 }
 

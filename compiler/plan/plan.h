@@ -89,12 +89,13 @@ struct plan_options {
 struct plan_result {
     unsigned count;
     struct plan *plans[8]; /* best first by estimated cycles */
-    struct buffer *state;  /* serialised search state (proto/plan.proto); caller frees */
+    struct buffer *state; /* the caller's, set before the call: receives the serialised search state
+                             (proto/plan.proto) in place of what it holds; NULL = not wanted */
 };
 
 /* Plans `flow`. Never fails for lack of a good plan: fails with IPU_ERR_NO_FIT (what needs how
- * much, what there is) only when no plan of its vocabulary fits the tiles. `region_bytes` is the
- * per-tile memory that tensors may use. */
+ * much, what there is) only when no plan of its vocabulary fits the tiles (limits: plan_costs.h).
+ * IPU_ERR_CANCELLED, IPU_ERR_NO_MEMORY, IPU_ERR_INVALID or _LIMIT for impossible shapes. */
 IPU_MUST_CHECK int plan_search(const struct flow *flow, const struct plan_options *options,
                                struct arena *arena, struct plan_result *out,
                                struct ipu_error *error);

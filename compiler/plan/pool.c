@@ -1,8 +1,9 @@
 /* Solutions, the pool of the best of each layout family, and the work budget.
  *
  * A family is what makes plans alike for the exchange scheduler: per GEMM the class of its inner
- * split and the scatter direction; per elementwise operation whether it stays in place. The pool
- * holds at most one solution a family, best first, ties in order of arrival.
+ * split, the scatter direction and whether its operand travels; per elementwise operation whether
+ * it stays in place. The pool holds at most one solution a family, best first, ties in order of
+ * arrival.
  */
 #include "compiler/plan/internal.h"
 
@@ -46,12 +47,14 @@ uint64_t solution_family(struct space *space, const uint16_t *pick)
         const struct model_op *op = &space->model->ops[i];
         if (op->flow->kind == FLOW_REPEAT)
             continue;
-        const struct plan_choice *c = &space->classes[op->class_index].list[pick[i]].choice;
+        struct cand *cand = candidate_get(space, i, pick[i]);
+        const struct plan_choice *c = &cand->choice;
         const struct lay *out = space->value[i];
         uint64_t kind = solution_source(space, &op->a) == out;
         if (c->kind == CHOICE_GEMM)
             kind = 2 | (uint64_t)size_class(c->gk) << 8 |
-                   (uint64_t)(c->replicate ? 2 : c->sr > 1) << 24;
+                   (uint64_t)(c->replicate ? 2 : c->sr > 1) << 24 |
+                   (uint64_t)(solution_op_cost(space, pick, i).exchange > cand->exchange) << 28;
         else if (kind == 0)
             kind = (uint64_t)size_class(out->nr) << 8 | (uint64_t)size_class(out->np) << 16;
         family = hash64_mix(family ^ hash64_mix(kind + i));

@@ -318,7 +318,7 @@ bool solution_price(struct space *s, struct solution *solution)
         total.exchange += cost.exchange * s->model->ops[i].executions;
     }
     s->candidates++;
-    s->units++;
+    s->units += 1 + s->model->op_count / 16;
     if (s->oom)
         return false;
     solution->cost = total;

@@ -23,6 +23,7 @@ enum {
     SEARCH_GRIDS = 48,         /* GEMM grids kept by enumeration */
     SEARCH_ISLAND_MS = 400,    /* budgets from here on are split over two islands */
     SEARCH_RESUME_SHARE = 16,  /* a resumed search gets this part of the budget */
+    SEARCH_BEAM_NARROW = 3,
     SEARCH_BEAM_WIDTH = 16
 };
 
@@ -67,14 +68,16 @@ static int no_fit(const struct space *space, const struct memory_use *use, struc
  * beam within these budgets (tests/unit/plan_improve_test.c). */
 static uint32_t default_budget(const struct model *model)
 {
-    uint64_t work = 0;
-    for (uint32_t i = 0; i < model->op_count; i++) {
-        const struct model_op *op = &model->ops[i];
-        uint64_t size = (uint64_t)op->batch * op->rows * op->panels * (op->inners + 1);
-        work = size > work ? size : work;
+    uint64_t ms = 40, operations = 0;
+    for (uint32_t c = 0; c < model->class_count; c++) {
+        const struct model_op *op = &model->ops[model->class_op[c]];
+        uint64_t work = (uint64_t)op->batch * op->rows * op->panels * op->inners;
+        uint64_t useful = work / 64 < model->tiles ? work / 64 : model->tiles;
+        ms += useful > 64 ? (useful - 64) / 2 : 0;
+        operations += op->inners > 0;
     }
-    uint64_t useful = work / 64 < model->tiles ? work / 64 : model->tiles;
-    return (uint32_t)(40 + (useful > 64 ? useful - 64 : 0));
+    ms += operations > 4 ? 4 * (operations - 4) : 0;
+    return (uint32_t)(ms < 4000 ? ms : 4000);
 }
 
 static void set_budget(struct search *search, uint64_t units)
@@ -252,6 +255,8 @@ static int run(struct search *search, struct ipu_error *error)
         if (status != 0)
             return status;
         set_budget(search, units / 2);
+        /* A narrow beam first: on long graphs the wide one may not come to its end. */
+        beam_run(search->space, SEARCH_BEAM_NARROW, UINT32_MAX, 0, &search->budget, &search->pool);
         beam_run(search->space, SEARCH_BEAM_WIDTH, UINT32_MAX, 0, &search->budget, &search->pool);
         units /= 2;
     } else if (search->options->search_ms == 0) {
@@ -346,10 +351,8 @@ static int save_state(struct search *search, struct plan_result *out, struct ipu
     struct search_state *state = &search->state;
     struct buffer recipes[STATE_MAX_FRONTIER] = {{0}};
     uint64_t *visited = ARENA_ARRAY(search->arena, uint64_t, STATE_MAX_VISITED);
-    out->state = ipu_calloc(1, sizeof *out->state);
-    bool good = out->state != NULL && visited != NULL;
-    state->attempts += s->candidates + search->island_attempts;
-    state->units += s->units;
+    struct buffer written = {0};
+    bool good = visited != NULL;
     state->frontier_count = search->pool.count;
     for (unsigned i = 0; good && i < search->pool.count; i++) {
         good = recipe_write(s, search->pool.list[i].pick, &recipes[i]);
@@ -361,13 +364,18 @@ static int save_state(struct search *search, struct plan_result *out, struct ipu
     for (uint32_t i = 0; good && i < s->visited_slots; i++)
         if (s->visited[i] != 0 && state->visited_count < STATE_MAX_VISITED)
             visited[state->visited_count++] = s->visited[i];
-    good = good && state_write(state, out->state);
+    good = good && state_write(state, &written);
     for (unsigned i = 0; i < STATE_MAX_FRONTIER; i++)
         buffer_free(&recipes[i]);
-    if (good)
+    if (good) {
         log_event(search->options->log, LOG_LEVEL_INFO, "lower_mid", "saved mid-plan search state",
-                  "attempts=%llu bytes=%zu", (unsigned long long)state->attempts, out->state->size);
-    return good ? 0 : no_memory(error);
+                  "attempts=%llu bytes=%zu", (unsigned long long)state->attempts, written.size);
+        buffer_free(out->state);
+        *out->state = written;
+        return 0;
+    }
+    buffer_free(&written);
+    return no_memory(error);
 }
 
 static void report(const struct search *search)
@@ -387,7 +395,9 @@ static int search_all(struct search *search, struct plan_result *out, struct ipu
     int status = run(search, error);
     if (status == 0)
         status = emit_finalists(search, out, error);
-    if (status == 0)
+    search->state.attempts += search->space->candidates + search->island_attempts;
+    search->state.units += search->space->units;
+    if (status == 0 && out->state != NULL)
         status = save_state(search, out, error);
     if (status == 0)
         report(search);
@@ -398,7 +408,7 @@ int plan_search(const struct flow *flow, const struct plan_options *options, str
                 struct plan_result *out, struct ipu_error *error)
 {
     struct search *search = ARENA_NEW(arena, struct search);
-    memset(out, 0, sizeof *out);
+    out->count = 0;
     if (search == NULL)
         return no_memory(error);
     search->flow = flow;
@@ -412,10 +422,5 @@ int plan_search(const struct flow *flow, const struct plan_options *options, str
     search->budget_ms = options->search_ms ? options->search_ms : default_budget(search->model);
     status = search_all(search, out, error);
     space_close(search->space);
-    if (status != 0 && out->state != NULL) {
-        buffer_free(out->state);
-        ipu_free(out->state);
-        out->state = NULL;
-    }
     return status;
 }

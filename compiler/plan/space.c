@@ -48,8 +48,10 @@ static bool space_allocate(struct space *s)
     s->memo = ipu_calloc(s->memo_slots, sizeof(struct memo_entry));
     s->visited_slots = SPACE_VISITED_SLOTS;
     s->visited = ipu_calloc(s->visited_slots, sizeof(uint64_t));
-    return s->visited && s->classes && s->value && s->mark && s->fixed && s->receive && s->send &&
-           s->receive_runs && s->send_runs && s->copies && s->stamp && s->lay_slots && s->memo;
+    s->gemm_prices = ARENA_ARRAY(s->arena, uint64_t, GEMM_PRICE_SLOTS);
+    return s->gemm_prices && s->visited && s->classes && s->value && s->mark && s->fixed &&
+           s->receive && s->send && s->receive_runs && s->send_runs && s->copies && s->stamp &&
+           s->lay_slots && s->memo;
 }
 
 int space_open(const struct model *model, struct space **out, struct ipu_error *error)

@@ -18,12 +18,10 @@ static struct plan *plan;
 static struct plan *search(const struct flow_builder *b, uint32_t ms, int *status)
 {
     struct plan_options options = {.search_ms = ms, .finalists = 1, .threads = 1};
-    struct plan_result result;
+    struct plan_result result = {0};
     *status = plan_search(&b->flow, &options, arena, &result, &error);
     if (*status != 0)
         return NULL;
-    buffer_free(result.state);
-    ipu_free(result.state);
     return result.plans[0];
 }
 
