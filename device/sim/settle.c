@@ -98,9 +98,12 @@ void settle_fault(struct settle_port *port, enum sim_etype etype, enum settle_re
     port->faulted = true;
     port->fault = (struct sim_fault){
         .etype = etype, .tile = port->logical, .pc = pc, .cycle = when, .receive_error = error};
-    snprintf(port->fault.text, sizeof port->fault.text,
-             "%s in tile %u, exchange, at pc 0x%x (%.40s), cycle %llu: %s%s", etype_name(etype),
-             port->logical, pc, code, (unsigned long long)when, port->sentence, kind);
+    char text[512]; /* longer than the record: a long sentence loses its end */
+    snprintf(text, sizeof text, "%s in tile %u, exchange, at pc 0x%x (%.40s), cycle %llu: %s%s",
+             etype_name(etype), port->logical, pc, code, (unsigned long long)when, port->sentence,
+             kind);
+    text[sizeof port->fault.text - 1] = '\0';
+    memcpy(port->fault.text, text, sizeof port->fault.text);
 }
 
 void settle_no_memory(struct settle_port *port)
