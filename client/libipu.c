@@ -274,7 +274,7 @@ static int open_socket(struct ipu_client *client, struct ipu_error *error)
     if (strlen(client->path) >= sizeof address.sun_path)
         return ipu_error_set(error, IPU_ERR_INVALID, "the socket path %s is too long",
                              client->path);
-    snprintf(address.sun_path, sizeof address.sun_path, "%s", client->path);
+    memcpy(address.sun_path, client->path, strlen(client->path) + 1);
     client->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (client->fd < 0)
         return ipu_error_set(error, IPU_ERR_IO, "cannot make a socket: %s", strerror(errno));

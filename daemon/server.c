@@ -129,8 +129,9 @@ static int bind_path(struct server *server, const char *path, unsigned mode, int
         return ipu_error_set(error, IPU_ERR_LIMIT,
                              "the socket path %s is longer than the %zu bytes of a Unix socket",
                              path, sizeof address.sun_path - 5);
-    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
-    snprintf(temporary.sun_path, sizeof temporary.sun_path, "%s.new", path);
+    memcpy(address.sun_path, path, strlen(path) + 1);
+    memcpy(temporary.sun_path, path, strlen(path));
+    memcpy(temporary.sun_path + strlen(path), ".new", 5);
     if (lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode))
         return ipu_error_set(error, IPU_ERR_INVALID, "%s exists and is no socket", path);
     if (answered(&address))
