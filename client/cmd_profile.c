@@ -13,22 +13,42 @@
 
 enum { MAX_PROFILE = 256 << 20 };
 
+/* One execution of a step by the whole program: all tiles of one operation, kernel or phase, and
+ * iteration. The compiler writes a step of its own for every different prediction, so several steps
+ * make one execution. */
+struct execution {
+    const Ipu__Profile__Step *step;
+    uint32_t slowest, predicted, tiles;
+    int32_t last_arrival, last_exit; /* relative to the first counter of the file */
+};
+
 struct group {
-    const char *name;
-    const char *kernel;
-    Ipu__Profile__Step__Kind kind;
-    uint32_t phase;
-    uint64_t measured, predicted, work;
-    uint32_t tiles, executions;
+    const Ipu__Profile__Step *step;
+    uint64_t measured, predicted;
+    uint32_t tiles, times;
 };
 
 struct summary {
     const Ipu__Profile__Profile *profile;
-    uint32_t *slowest, *fastest, *tiles; /* by step */
-    uint64_t *work;
+    uint32_t *execution_of; /* by step */
+    struct execution *executions;
+    size_t execution_count;
     struct group *groups;
     size_t group_count;
 };
+
+static bool is_exchange(const Ipu__Profile__Step *step)
+{
+    return step->kind == IPU__PROFILE__STEP__KIND__EXCHANGE ||
+           step->kind == IPU__PROFILE__STEP__KIND__SYNC;
+}
+
+static bool same_place(const Ipu__Profile__Step *a, const Ipu__Profile__Step *b)
+{
+    if (is_exchange(a) != is_exchange(b) || a->phase != b->phase || strcmp(a->name, b->name) != 0)
+        return false;
+    return is_exchange(a) || (a->kind == b->kind && strcmp(a->kernel, b->kernel) == 0);
+}
 
 static int collect(void *context, const void *data, size_t size)
 {
@@ -37,61 +57,65 @@ static int collect(void *context, const void *data, size_t size)
     return out->failed || out->size > MAX_PROFILE ? IPU_ERR_NO_MEMORY : 0;
 }
 
-static void measure_steps(struct summary *s)
+static void find_executions(struct summary *s)
+{
+    for (size_t i = 0; i < s->profile->n_steps; i++) {
+        const Ipu__Profile__Step *step = s->profile->steps[i];
+        size_t k = 0;
+        while (k < s->execution_count && !(s->executions[k].step->iteration == step->iteration &&
+                                           same_place(s->executions[k].step, step)))
+            k++;
+        if (k == s->execution_count)
+            s->executions[s->execution_count++] =
+                (struct execution){.step = step, .last_arrival = INT32_MIN, .last_exit = INT32_MIN};
+        if (step->predicted > s->executions[k].predicted)
+            s->executions[k].predicted = step->predicted;
+        s->execution_of[i] = (uint32_t)k;
+    }
+}
+
+static void measure_sample(struct execution *e, int32_t start, uint32_t cycles)
+{
+    int32_t end = (int32_t)((uint32_t)start + cycles);
+    e->slowest = cycles > e->slowest ? cycles : e->slowest;
+    e->last_arrival = start > e->last_arrival ? start : e->last_arrival;
+    e->last_exit = end > e->last_exit ? end : e->last_exit;
+    e->tiles++;
+}
+
+static void measure(struct summary *s)
 {
     const Ipu__Profile__Profile *p = s->profile;
     for (size_t i = 0; i < p->n_tiles; i++) {
         const Ipu__Profile__Tile *t = p->tiles[i];
-        if (t->list >= p->n_lists)
-            continue;
-        const Ipu__Profile__StepList *list = p->lists[t->list];
-        for (size_t k = 0; k < list->n_steps && k < t->n_cycles; k++) {
-            uint32_t step = list->steps[k], cycles = t->cycles[k];
-            if (step >= p->n_steps)
-                continue;
-            if (s->tiles[step] == 0 || cycles < s->fastest[step])
-                s->fastest[step] = cycles;
-            if (cycles > s->slowest[step])
-                s->slowest[step] = cycles;
-            s->work[step] += cycles;
-            s->tiles[step]++;
+        const Ipu__Profile__StepList *list = t->list < p->n_lists ? p->lists[t->list] : NULL;
+        uint32_t at = t->start - p->tiles[0]->start;
+        for (size_t k = 0; list && k < list->n_steps && k < t->n_cycles; k++) {
+            if (list->steps[k] < p->n_steps)
+                measure_sample(&s->executions[s->execution_of[list->steps[k]]], (int32_t)at,
+                               t->cycles[k]);
+            at += t->cycles[k];
         }
     }
 }
 
-static bool same_group(const struct group *g, const Ipu__Profile__Step *step)
+/* An exchange costs the program the time from the last tile's arrival to the last tile's exit; the
+ * counters of all tiles read one clock on the simulated device. A compute step costs what its
+ * slowest tile takes. */
+static void add_execution(struct summary *s, const struct execution *e)
 {
-    return g->kind == step->kind && g->phase == step->phase && strcmp(g->name, step->name) == 0 &&
-           strcmp(g->kernel, step->kernel) == 0;
-}
-
-static struct group *group_of(struct summary *s, const Ipu__Profile__Step *step)
-{
-    for (size_t i = 0; i < s->group_count; i++)
-        if (same_group(&s->groups[i], step))
-            return &s->groups[i];
-    struct group *g = &s->groups[s->group_count++];
-    *g = (struct group){
-        .name = step->name, .kernel = step->kernel, .kind = step->kind, .phase = step->phase};
-    return g;
-}
-
-/* An exchange is over for everyone at the same moment: what it costs is the time after the last
- * tile arrived, the fastest sample. */
-static void add_step(struct summary *s, size_t index)
-{
-    const Ipu__Profile__Step *step = s->profile->steps[index];
-    if (s->tiles[index] == 0)
+    size_t i = 0;
+    if (e->tiles == 0)
         return;
-    struct group *g = group_of(s, step);
-    bool shared_end = step->kind == IPU__PROFILE__STEP__KIND__EXCHANGE ||
-                      step->kind == IPU__PROFILE__STEP__KIND__SYNC;
-    g->measured += shared_end ? s->fastest[index] : s->slowest[index];
-    g->predicted += step->predicted;
-    g->work += s->work[index];
-    g->executions++;
-    if (s->tiles[index] > g->tiles)
-        g->tiles = s->tiles[index];
+    while (i < s->group_count && !same_place(s->groups[i].step, e->step))
+        i++;
+    if (i == s->group_count)
+        s->groups[s->group_count++] = (struct group){.step = e->step};
+    struct group *g = &s->groups[i];
+    g->measured += is_exchange(e->step) ? (uint32_t)(e->last_exit - e->last_arrival) : e->slowest;
+    g->predicted += e->predicted;
+    g->times++;
+    g->tiles = e->tiles > g->tiles ? e->tiles : g->tiles;
 }
 
 static void print_groups(const struct summary *s, bool exchanges)
@@ -100,16 +124,12 @@ static void print_groups(const struct summary *s, bool exchanges)
            exchanges ? "" : "KERNEL", "TIMES", "TILES", "MEASURED", "PREDICTED", "RATIO");
     for (size_t i = 0; i < s->group_count; i++) {
         const struct group *g = &s->groups[i];
-        bool is_exchange = g->kind == IPU__PROFILE__STEP__KIND__EXCHANGE ||
-                           g->kind == IPU__PROFILE__STEP__KIND__SYNC;
-        if (is_exchange != exchanges)
+        if (is_exchange(g->step) != exchanges)
             continue;
-        char phase[32] = "";
-        if (is_exchange)
-            snprintf(phase, sizeof phase, "phase %u%s", g->phase,
-                     g->kind == IPU__PROFILE__STEP__KIND__SYNC ? " (waiting tiles)" : "");
-        printf("%-28.28s %-40.40s %6u %6u %10llu %10llu %7.3f\n", g->name,
-               is_exchange ? phase : g->kernel, g->executions, g->tiles,
+        char phase[32];
+        snprintf(phase, sizeof phase, "phase %u", g->step->phase);
+        printf("%-28.28s %-40.40s %6u %6u %10llu %10llu %7.3f\n", g->step->name,
+               exchanges ? phase : g->step->kernel, g->times, g->tiles,
                (unsigned long long)g->measured, (unsigned long long)g->predicted,
                g->predicted ? (double)g->measured / (double)g->predicted : 0);
     }
@@ -118,25 +138,22 @@ static void print_groups(const struct summary *s, bool exchanges)
 static bool summarise(struct summary *s)
 {
     size_t n = s->profile->n_steps + 1;
-    s->slowest = calloc(n, sizeof *s->slowest);
-    s->fastest = calloc(n, sizeof *s->fastest);
-    s->tiles = calloc(n, sizeof *s->tiles);
-    s->work = calloc(n, sizeof *s->work);
+    s->execution_of = calloc(n, sizeof *s->execution_of);
+    s->executions = calloc(n, sizeof *s->executions);
     s->groups = calloc(n, sizeof *s->groups);
-    if (!s->slowest || !s->fastest || !s->tiles || !s->work || !s->groups)
+    if (!s->execution_of || !s->executions || !s->groups)
         return false;
-    measure_steps(s);
-    for (size_t i = 0; i < s->profile->n_steps; i++)
-        add_step(s, i);
+    find_executions(s);
+    measure(s);
+    for (size_t i = 0; i < s->execution_count; i++)
+        add_execution(s, &s->executions[i]);
     return true;
 }
 
 static void release(struct summary *s)
 {
-    free(s->slowest);
-    free(s->fastest);
-    free(s->tiles);
-    free(s->work);
+    free(s->execution_of);
+    free(s->executions);
     free(s->groups);
 }
 

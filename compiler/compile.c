@@ -111,6 +111,18 @@ static void log_finalist(const struct compile *c, unsigned index, const struct f
               (unsigned long long)(p->estimated_cycles - p->estimated_exchange_cycles + scheduled));
 }
 
+/* A finalist that does not fit, or whose schedule the verifier does not prove, costs only itself as
+ * long as another one serves. */
+static bool passed_over(const struct compile *c, unsigned index, int code)
+{
+    if (code != IPU_ERR_NO_FIT && code != IPU_ERR_INTERNAL)
+        return false;
+    log_event(c->options->log, code == IPU_ERR_INTERNAL ? LOG_LEVEL_WARN : LOG_LEVEL_INFO,
+              "select_finalist", "passed over operator-plan finalist", "finalist=%u reason=\"%s\"",
+              index, c->error->text);
+    return true;
+}
+
 /* Keeps the better of two finalists; arenas keep both until the end. */
 static int select_finalist(struct compile *c, struct finalist *best)
 {
@@ -122,12 +134,12 @@ static int select_finalist(struct compile *c, struct finalist *best)
             return ipu_error_set(c->error, IPU_ERR_NO_MEMORY, "compile: out of memory");
         f->plan = c->plans.plans[i];
         int rc = build_finalist(c, f, SCREEN_EFFORT);
-        if (rc == IPU_ERR_NO_FIT && !first.code)
-            first = *c->error;
-        if (rc == IPU_ERR_NO_FIT)
-            continue;
-        if (rc < 0)
+        if (rc < 0 && !passed_over(c, i, rc))
             return rc;
+        if (rc < 0 && !first.code)
+            first = *c->error;
+        if (rc < 0)
+            continue;
         log_finalist(c, i, f);
         plan_state_note(c->plans.state, f->plan, f->schedule->cycles);
         if (selected < 0 || f->schedule->cycles < best->schedule->cycles) {

@@ -35,5 +35,9 @@ start=$(date +%s%N)
 end=$(date +%s%N)
 echo "== second submission took $(((end - start) / 1000000)) ms; caches:"
 "$build/ipuctl" cache stats
-echo "== predicted beside measured"
-"$build/ipuctl" profile 1 --summary
+echo "== where the cycles go: every step of every tile sampled, predicted beside measured"
+"$build/ipuctl" workload siglip-mlp --batch 1 --tokens 17 --dim 64 --hidden 128 --blocks 3 --tiles 64 --profile full \
+    -o "$work/full.pb"
+job=$("$build/ipuctl" submit --detach "$work/full.pb")
+"$build/ipuctl" watch "$job" >/dev/null 2>&1
+"$build/ipuctl" profile "$job" --summary
