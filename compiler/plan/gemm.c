@@ -221,7 +221,7 @@ static uint32_t small_call(struct space *s, uint32_t rows, uint32_t inners, uint
  * constant per column panel, and per two inner panels, once the pipeline is full. */
 static uint64_t inner_call(struct space *s, uint32_t rows, uint32_t inners, uint32_t panels)
 {
-    enum { FULL = 8 };
+    enum { FULL = 12 };
     if (inners <= FULL + 1)
         return small_call(s, rows, inners, panels);
     uint32_t base = FULL - 2 + (inners & 1), steps = (inners - base) / 2;

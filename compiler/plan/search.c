@@ -273,21 +273,36 @@ static int run(struct search *search, struct ipu_error *error)
     return search->pool.count > 0 ? 0 : no_memory(error);
 }
 
+/* The set of tile counts that the operations use, as "{36,48}". */
+static void write_active_tiles(const struct search *search, const struct solution *solution,
+                               struct buffer *text)
+{
+    struct space *s = search->space;
+    bool used[PLAN_MAX_TILES + 1] = {false};
+    for (uint32_t i = 0; i < search->model->op_count; i++) {
+        if (search->model->ops[i].flow->kind == FLOW_REPEAT || s->value[i] == NULL)
+            continue;
+        const struct cand *cand = candidate_get(s, i, solution->pick[i]);
+        used[cand->partial ? cand->partial->active : s->value[i]->active] = true;
+    }
+    const char *comma = "{";
+    for (uint32_t count = 1; count <= PLAN_MAX_TILES; count++) {
+        if (!used[count])
+            continue;
+        buffer_printf(text, "%s%u", comma, count);
+        comma = ",";
+    }
+    buffer_append(text, "}", 2);
+}
+
 static void log_finalist(struct search *search, unsigned rank, const struct solution *solution,
                          const struct memory_use *use)
 {
     struct space *s = search->space;
-    uint32_t least = search->flow->tiles, most = 0;
-    for (uint32_t i = 0; i < search->model->op_count; i++) {
-        if (search->model->ops[i].flow->kind == FLOW_REPEAT || s->value[i] == NULL)
-            continue;
-        struct cand *cand = candidate_get(s, i, solution->pick[i]);
-        uint32_t active = cand->partial ? cand->partial->active : s->value[i]->active;
-        least = active < least ? active : least;
-        most = active > most ? active : most;
-    }
-    char counts[32];
-    snprintf(counts, sizeof counts, least < most ? "{%u,%u}" : "{%u}", least, most);
+    struct buffer text = {0};
+    uint32_t row_bytes = solution_row_bytes(s, solution->pick);
+    write_active_tiles(search, solution, &text);
+    const char *counts = text.failed ? "{}" : (const char *)text.data;
     log_event(search->options->log, LOG_LEVEL_INFO, "lower_mid", "retained operator-plan finalist",
               "finalist=%u values=%u operations=%u estimated_cycles=%llu "
               "estimated_exchange_cycles=%llu exchange_row_bytes=%u peak_standard_bytes=%llu "
@@ -296,9 +311,10 @@ static void log_finalist(struct search *search, unsigned rank, const struct solu
               "padding_group_counts={} conversion_sources=[]",
               rank, search->flow->tensor_count, search->flow->regions[0].op_count,
               (unsigned long long)solution->cost.cycles,
-              (unsigned long long)solution->cost.exchange, solution_row_bytes(s, solution->pick),
+              (unsigned long long)solution->cost.exchange, row_bytes,
               (unsigned long long)use->standard, (unsigned long long)use->interleaved,
               (unsigned long long)use->total, (unsigned long long)use->largest_standard, counts);
+    buffer_free(&text);
 }
 
 /* The order in which finalists go out: by refined cycles where a resumed state knows them, a new

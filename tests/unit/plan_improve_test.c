@@ -184,6 +184,22 @@ START_TEST(illegal_choices_are_refused)
 }
 END_TEST
 
+START_TEST(call_prices_stay_near_the_exact_ones)
+{
+    static const uint32_t rows[] = {1, 3, 7, 18, 19, 81, 183}, inners[] = {1, 2, 5, 13, 15, 24, 40};
+    static const uint32_t panels[] = {1, 2, 3, 5, 8};
+    open_space(build_mlp(64, 17, 64, 128, 3));
+    for (unsigned r = 0; r < 7; r++)
+        for (unsigned k = 0; k < 7; k++)
+            for (unsigned c = 0; c < 5; c++) {
+                uint32_t exact = plan_cost_gemm(rows[r], inners[k], panels[c]);
+                uint32_t price = gemm_call_cycles(space, rows[r], inners[k], panels[c]);
+                ck_assert_uint_le(price * 100ull, exact * 102ull);
+                ck_assert_uint_ge(price * 100ull, exact * 98ull);
+            }
+}
+END_TEST
+
 /* --- search -------------------------------------------------------------------------------- */
 
 static void random_start(struct solution *start, uint64_t seed)
@@ -323,6 +339,7 @@ int main(void)
     tcase_add_test(cases, box_inside_an_own_block_costs_nothing);
     tcase_add_test(cases, candidates_hold_every_cell_of_their_operands);
     tcase_add_test(cases, illegal_choices_are_refused);
+    tcase_add_test(cases, call_prices_stay_near_the_exact_ones);
     tcase_add_loop_test(cases, local_moves_from_random_starts_reach_the_beam, 0, 4);
     tcase_add_test(cases, price_of_a_solution_does_not_depend_on_history);
     tcase_add_loop_test(cases, recipes_read_back_to_the_same_plan, 0, 5);
