@@ -14,6 +14,7 @@
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { FLOW_MAX = 256 };
@@ -207,7 +208,7 @@ struct evaluation {
 static inline double eval_round(enum flow_type type, double value)
 {
     return type == FLOW_F32 ? (double)(float)value
-                            : (double)half_to_float(half_from_float((float)value));
+                            : (double)half_to_float(half_from_float_saturate((float)value));
 }
 
 static inline int64_t eval_view(const struct flow_view *view, uint64_t flat)
@@ -345,8 +346,10 @@ static inline void lower_and_place(struct maker *m, const struct plan *plan, str
     struct place_report report;
     struct ipu_error *e = &c->error;
     expect_ok(lower_program(&m->flow, plan, m->arena, &c->program, e), e);
+    expect_ok(lower_verify(&m->flow, c->program, e), e);
     expect_ok(codegen_reserve(&m->flow, c->program, options, m->arena, c->region0, e), e);
     expect_ok(place_program(c->program, c->region0, m->arena, &report, e), e);
+    expect_ok(place_verify(c->program, c->region0, m->arena, e), e);
     expect_ok(program_schedule(c->program, c->region0, 1, options, m->arena, &c->schedule, e), e);
 }
 
@@ -412,7 +415,7 @@ static inline void expect_outputs(struct maker *m, const struct device_session *
                 worst = i;
             }
         }
-        if (!(sqrt(error / power) <= tolerance))
+        if (!(sqrt(error) <= tolerance * sqrt(power)))
             ck_abort_msg(
                 "output %u: relative RMS error %g, worst at row %llu column %llu: %g not %g", o,
                 sqrt(error / power), (unsigned long long)(worst / t->columns),
