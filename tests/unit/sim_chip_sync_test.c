@@ -3,12 +3,12 @@
  * limits, cancelling, faults, and that threads change nothing. */
 #include "sim_chip_support.h"
 
-#include "base/clock.h"
 #include "base/hash.h"
 #include "device/ipu21/timing.h"
 
 #include <pthread.h>
 #include <stdio.h>
+#include <time.h>
 
 enum { DATA = 0x80000, RESULT = 0xc0000, ROW_BYTES = 16 };
 
@@ -514,9 +514,9 @@ START_TEST(idle_phases_cost_less_than_a_millisecond)
     emit_end(&worker);
     load_code(chip, 0, &worker);
     sim_chip_start(chip, ENTRY);
-    uint64_t begin = clock_ns();
+    clock_t begin = clock(); /* of the processor: other work on the machine does not count */
     expect_state(SIM_CHIP_WAITS_FOR_HOST);
-    uint64_t each = (clock_ns() - begin) / 300;
+    uint64_t each = (uint64_t)(clock() - begin) * (1000000000 / CLOCKS_PER_SEC) / 300;
     printf("idle phase: %llu ns\n", (unsigned long long)each);
     ck_assert_uint_lt(each, 10000000);
 }
