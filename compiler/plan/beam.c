@@ -6,7 +6,7 @@
  * to each candidate; the first legal plan comes from a beam of width one under rising prices, then
  * from a repair that lowers the peak pick by pick. Deterministic; fails only for lack of memory.
  */
-#include "compiler/plan/internal.h"
+#include "compiler/plan/search.h"
 
 #include "base/alloc.h"
 #include "base/hash.h"

@@ -43,8 +43,8 @@ static uint64_t choice_bytes(const struct model_op *op, const struct plan_choice
 }
 
 /* Rough local price: compute and reduction, and a share of the operand's words when it travels. */
-uint32_t candidate_proxy(struct space *space, const struct model_op *op,
-                         const struct plan_choice *c)
+static uint32_t candidate_proxy(struct space *space, const struct model_op *op,
+                                const struct plan_choice *c)
 {
     uint32_t exchange, jobs = (op->batch + c->gb - 1u) / c->gb;
     uint64_t cycles = gemm_compute_cycles(space, op, c, &exchange);
@@ -220,17 +220,14 @@ static bool order_distinct(const struct plan_choice *c, unsigned order)
     return true;
 }
 
-static void push_orders(struct space *s, struct cand_class *class, struct plan_choice choice,
-                        uint64_t proxy)
+static void push_orders(struct space *s, struct cand_class *class, struct plan_choice choice)
 {
     for (unsigned order = 0; order < GRID_ORDERS; order++) {
         choice.order = 0;
         if (!order_distinct(&choice, order))
             continue;
         choice.order = (uint8_t)order;
-        uint32_t at = class_push(s, class, choice);
-        if (at != UINT32_MAX)
-            class->list[at].proxy = proxy > UINT32_MAX ? UINT32_MAX : (uint32_t)proxy;
+        class_push(s, class, choice);
     }
 }
 
@@ -246,7 +243,7 @@ static void push_survivors(struct space *s, struct cand_class *class, struct ran
         if (i > 0 && all[i].index == all[i - 1].index)
             continue;
         if (taken++ < limit || all[i].bytes < least)
-            push_orders(s, class, all[i].choice, all[i].proxy);
+            push_orders(s, class, all[i].choice);
         least = all[i].bytes < least ? all[i].bytes : least;
     }
 }
@@ -354,10 +351,7 @@ uint32_t candidate_find(struct space *space, uint32_t class_index, const struct 
     uint32_t at = class_find(class, &fixed);
     if (at != UINT32_MAX)
         return at;
-    at = class_push(space, class, fixed);
-    if (at != UINT32_MAX && op->flow->kind == FLOW_GEMM)
-        class->list[at].proxy = candidate_proxy(space, op, &fixed);
-    return at;
+    return class_push(space, class, fixed);
 }
 
 static void grid_ready(struct space *space, const struct model_op *op, struct cand *cand)

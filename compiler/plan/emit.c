@@ -4,7 +4,7 @@
  * A fused addition carries `fused_next`; the unary after it has no layout of its own. Fails only
  * for lack of memory.
  */
-#include "compiler/plan/internal.h"
+#include "compiler/plan/search.h"
 
 #include "base/buffer.h"
 

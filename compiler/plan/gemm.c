@@ -33,7 +33,6 @@ bool gemm_choice_fix(const struct model_op *op, uint32_t tiles, struct plan_choi
     if ((uint64_t)c->gb * c->gm * c->gn * c->gk > tiles || c->offset >= tiles)
         return false;
     c->kind = CHOICE_GEMM;
-    c->fused = 0;
     uint32_t inners = ceil_div(op->inners, c->gk);
     c->chunk = (uint16_t)ceil_div(inners, ceil_div(inners, PLAN_CHUNK_PANELS));
     if (c->gk == 1 || c->replicate) {
@@ -221,7 +220,7 @@ static uint32_t small_call(struct space *s, uint32_t rows, uint32_t inners, uint
  * constant per column panel, and per two inner panels, once the pipeline is full. */
 static uint64_t inner_call(struct space *s, uint32_t rows, uint32_t inners, uint32_t panels)
 {
-    enum { FULL = 12 };
+    enum { FULL = 8 };
     if (inners <= FULL + 1)
         return small_call(s, rows, inners, panels);
     uint32_t base = FULL - 2 + (inners & 1), steps = (inners - base) / 2;
@@ -233,10 +232,12 @@ uint32_t gemm_call_cycles(struct space *space, uint32_t rows, uint32_t inners, u
 {
     if (rows > 1u << 20)
         return UINT32_MAX / 4;
-    uint64_t cycles = inner_call(space, rows, inners, panels < 3 ? panels : 2);
-    if (panels >= 3) {
-        uint64_t next = inner_call(space, rows, inners, 3);
-        cycles += (panels - 2ull) * (next > cycles ? next - cycles : 0);
+    /* With many rows the first column already costs what the others do. */
+    uint32_t base = rows < 24 && panels > 1 ? 2 : 1;
+    uint64_t cycles = inner_call(space, rows, inners, base);
+    if (panels > base) {
+        uint64_t next = inner_call(space, rows, inners, base + 1);
+        cycles += (uint64_t)(panels - base) * (next > cycles ? next - cycles : 0);
     }
     return cycles > UINT32_MAX / 4 ? UINT32_MAX / 4 : (uint32_t)cycles;
 }

@@ -6,7 +6,7 @@
  * uphill are taken early on; recipes tried before are not priced again. The sequence is a pure
  * function of the seed and the start.
  */
-#include "compiler/plan/internal.h"
+#include "compiler/plan/search.h"
 
 #include "base/clock.h"
 #include "base/hash.h"

@@ -5,7 +5,7 @@
  *             layouts are the same pointer
  *   choice    the decision for one operation, 20 bytes: what recipes consist of
  *   cand      a choice made concrete for a class of equally shaped operations
- *   solution  one candidate index per operation: a whole plan
+ *   solution  one candidate index per operation: a whole plan (search.h searches over them)
  *
  * A space owns all of them for one thread; nothing is shared between spaces. Memory comes from the
  * space's arena; when it runs out `space->oom` is set and lookups return NULL.
@@ -74,7 +74,7 @@ struct plan_choice {
     uint8_t kind;
     uint8_t order;     /* which grid axis is fastest in tile numbers */
     uint8_t replicate; /* GEMM: every K partner owns the whole reduced block */
-    uint8_t fused;     /* ADD: the following unary joins */
+    uint8_t reserved;  /* zero */
     uint16_t gb, gm, gn, gk;
     uint16_t sr, sp; /* GEMM: row and panel parts of a block scattered over K partners */
     uint16_t offset; /* first tile */
@@ -89,7 +89,6 @@ struct cand {
     struct lay *partial;         /* GEMM: the jobs' own blocks, reps = gk */
     uint32_t compute;            /* cycles outside exchanges */
     uint32_t exchange;           /* cycles of the reduction's exchange */
-    uint32_t proxy;              /* rough local cost for ranking */
     uint32_t parts;              /* partials per cell */
     uint32_t *cells;             /* PERMUTE: source cells that each tile needs */
 };
@@ -117,7 +116,6 @@ struct memory_use {
     uint64_t largest_standard;             /* largest single standard buffer */
     uint32_t tile, op;                     /* where the total peaks */
     uint64_t op_bytes;                     /* of that: what the operation itself needs */
-    bool interleaved_bound;                /* the interleaved limit is what fails */
 };
 
 struct u32_list {
@@ -164,6 +162,8 @@ uint64_t model_hash(const struct flow *flow);
 IPU_MUST_CHECK int space_open(const struct model *model, struct space **out,
                               struct ipu_error *error);
 void space_close(struct space *space);
+/* Recipes seen before: true when `hash` was already in the set; adds it otherwise. */
+bool visited_add(struct space *space, uint64_t hash);
 void u32_push(struct space *space, struct u32_list *list, uint32_t value);
 
 /* layout.c. Balanced cut: part i of n items in g parts begins at i * n / g. */
@@ -214,8 +214,6 @@ bool candidates_enumerate(struct space *space, unsigned limit);
 uint32_t candidate_find(struct space *space, uint32_t class_index,
                         const struct plan_choice *choice);
 struct cand *candidate_get(struct space *space, uint32_t op, uint32_t pick);
-uint32_t candidate_proxy(struct space *space, const struct model_op *op,
-                         const struct plan_choice *choice);
 
 /* price.c */
 void traffic_reset(struct space *space);
@@ -238,48 +236,5 @@ bool solution_memory(struct space *space, const uint16_t *pick, struct memory_us
 bool memory_fits(const struct memory_use *use);
 uint64_t candidate_bytes(struct space *space, uint32_t op, uint32_t pick);
 uint32_t solution_row_bytes(struct space *space, const uint16_t *pick);
-
-/* beam.c, improve.c */
-struct pool {
-    unsigned count, capacity;
-    struct solution *list; /* best first; layout families differ */
-    uint64_t *family;
-};
-struct budget {
-    uint64_t units;       /* stop when space->units reaches this */
-    uint64_t deadline_ns; /* hard limit by the clock */
-    bool deadline_hit;
-    void (*progress)(void *context, uint64_t best_cycles, uint64_t candidates, double seconds);
-    void *progress_context;
-    uint64_t start_ns, reported_ns;
-    uint64_t best; /* cycles of the incumbent, for progress */
-    uint32_t looks;
-    const atomic_bool *cancel;
-    struct search_watch *watch;
-};
-bool budget_over(struct space *space, struct budget *budget);
-uint64_t solution_family(struct space *space, const uint16_t *pick);
-bool pool_open(struct pool *pool, struct space *space, unsigned capacity);
-bool pool_offer(struct pool *pool, struct space *space, const struct solution *solution);
-void solution_copy(struct space *space, struct solution *to, const struct solution *from);
-bool solution_new(struct space *space, struct solution *solution);
-bool beam_run(struct space *space, unsigned width, uint32_t reach, uint32_t memory_price,
-              struct budget *budget, struct pool *pool);
-bool baseline_run(struct space *space, struct solution *best, struct memory_use *use);
-/* Local moves from `start` until the budget ends; better solutions go to the pool. */
-void improve_run(struct space *space, const struct solution *start, struct pool *pool,
-                 struct budget *budget, uint64_t seed);
-uint64_t solution_hash(struct space *space, const uint16_t *pick);
-/* Recipes seen before: true when `hash` was already in the set; adds it otherwise. */
-bool visited_add(struct space *space, uint64_t hash);
-
-/* recipe.c */
-bool recipe_write(struct space *space, const uint16_t *pick, struct buffer *out);
-bool recipe_read(struct space *space, const uint8_t *data, size_t size, struct solution *out);
-
-/* emit.c */
-IPU_MUST_CHECK int emit_plan(struct space *space, const struct solution *solution,
-                             const struct memory_use *use, struct arena *arena, struct plan **out,
-                             struct ipu_error *error);
 
 #endif

@@ -265,7 +265,6 @@ bool solution_memory(struct space *space, const uint16_t *pick, struct memory_us
     t.interleaved = arrays + 3 * (size_t)space->tiles;
     run_steps(&t, arrays + 4 * (size_t)space->tiles, use);
     use->largest_standard = t.largest_standard;
-    use->interleaved_bound = use->interleaved > PLAN_INTERLEAVED_BYTES;
     ipu_free(arrays);
     space->units += 1 + (uint64_t)space->model->op_count * space->tiles / 100;
     return !space->oom;

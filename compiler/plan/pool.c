@@ -5,7 +5,7 @@
  * it stays in place. The pool holds at most one solution a family, best first, ties in order of
  * arrival.
  */
-#include "compiler/plan/internal.h"
+#include "compiler/plan/search.h"
 
 #include "base/clock.h"
 #include "base/hash.h"

@@ -1,11 +1,11 @@
 /* Recipes: the compact identity of a plan.
  *
  * Format, little-endian: u8 version, u8 reserved, u16 number of operations, then per operation of
- * the model 20 bytes: kind, order, replicate, fused (u8 each), gb, gm, gn, gk, sr, sp, offset,
+ * the model 20 bytes: kind, order, replicate, reserved (u8 each), gb, gm, gn, gk, sr, sp, offset,
  * chunk (u16 each); a REPEAT is all zero. Reading refuses anything that is not a legal choice of
  * the present flow, so that a damaged recipe never becomes a plan.
  */
-#include "compiler/plan/internal.h"
+#include "compiler/plan/search.h"
 
 #include "base/buffer.h"
 
@@ -29,7 +29,7 @@ bool recipe_write(struct space *space, const uint16_t *pick, struct buffer *out)
         struct plan_choice c = {0};
         if (op->flow->kind != FLOW_REPEAT)
             c = space->classes[op->class_index].list[pick[i]].choice;
-        const uint8_t head[4] = {c.kind, c.order, c.replicate, c.fused};
+        const uint8_t head[4] = {c.kind, c.order, c.replicate, c.reserved};
         buffer_append(out, head, 4);
         const uint16_t words[8] = {c.gb, c.gm, c.gn, c.gk, c.sr, c.sp, c.offset, c.chunk};
         for (unsigned w = 0; w < 8; w++)
@@ -48,7 +48,7 @@ static struct plan_choice read_choice(const uint8_t *d)
     return (struct plan_choice){.kind = d[0],
                                 .order = d[1],
                                 .replicate = d[2],
-                                .fused = d[3],
+                                .reserved = d[3],
                                 .gb = (uint16_t)get16(d + 4),
                                 .gm = (uint16_t)get16(d + 6),
                                 .gn = (uint16_t)get16(d + 8),
@@ -71,7 +71,8 @@ bool recipe_read(struct space *space, const uint8_t *data, size_t size, struct s
         out->pick[i] = 0;
         if (op->flow->kind == FLOW_REPEAT)
             continue;
-        if ((c.kind == CHOICE_GEMM) != (op->flow->kind == FLOW_GEMM) || c.replicate > 1)
+        if ((c.kind == CHOICE_GEMM) != (op->flow->kind == FLOW_GEMM) || c.replicate > 1 ||
+            c.reserved != 0)
             return false;
         uint32_t at = candidate_find(space, op->class_index, &c);
         if (at > UINT16_MAX - 1)

@@ -6,7 +6,7 @@
  * state replaces the first plan and the beam: its incumbent is replayed exactly, then improved
  * within a small budget.
  */
-#include "compiler/plan/internal.h"
+#include "compiler/plan/search.h"
 
 #include "base/alloc.h"
 #include "base/buffer.h"

@@ -3,7 +3,7 @@
  * the pool, the first plan's speed in work. */
 #include "base/buffer.h"
 #include "base/hash.h"
-#include "compiler/plan/internal.h"
+#include "compiler/plan/search.h"
 #include "tests/unit/plan_flows.h"
 
 #include <check.h>
