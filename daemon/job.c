@@ -225,7 +225,7 @@ static void on_saved(struct storeq_op *op)
     job->save_busy = false;
     job->save_failed = op->rc != 0;
     if (op->rc) {
-        log_event(job->daemon->log, LOG_LEVEL_WARN, "job", "cannot save a job yet",
+        log_event(job->daemon->log, LOG_LEVEL_DEBUG, "job", "cannot save a job yet",
                   "job=%" PRIu64 " reason=\"%s\"", job->row.id, op->error.text);
         job->save_again = true; /* the flush timer tries again */
     } else {

@@ -193,6 +193,7 @@ static void watch_signals(struct program *program)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigaction(SIGPIPE, &ignore, NULL);
+    sigaction(SIGXFSZ, &ignore, NULL); /* a file size limit is a full disk, not a death */
     uv_signal_init(&program->loop, &program->terminate);
     uv_signal_init(&program->loop, &program->interrupt);
     uv_timer_init(&program->loop, &program->drain);

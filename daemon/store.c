@@ -177,6 +177,16 @@ int store_batch_end(struct store *store, struct ipu_error *error)
     return rc;
 }
 
+unsigned store_io_errors(const struct store *store)
+{
+    return store->io_errors;
+}
+
+uint64_t store_changes(const struct store *store)
+{
+    return (uint64_t)sqlite3_total_changes64(store->db);
+}
+
 bool store_idle(struct store *store, uint64_t keep_jobs)
 {
     struct ipu_error ignored;

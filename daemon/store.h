@@ -40,6 +40,9 @@ void store_close(struct store *store);
 /* Group commit. After a failed end nothing since the begin has happened. */
 IPU_MUST_CHECK int store_batch_begin(struct store *store, struct ipu_error *error);
 IPU_MUST_CHECK int store_batch_end(struct store *store, struct ipu_error *error);
+/* Counts since the open: statements that failed because of the disk, and rows written. */
+unsigned store_io_errors(const struct store *store);
+uint64_t store_changes(const struct store *store);
 /* A slice of housekeeping for idle moments: prunes jobs beyond `keep_jobs` ended ones, returns free
  * pages, truncates the log. True when there is more to do. */
 bool store_idle(struct store *store, uint64_t keep_jobs);

@@ -40,6 +40,7 @@ int sql_failed(struct store *store, int rc, struct ipu_error *error)
     default:
         break;
     }
+    store->io_errors += code == IPU_ERR_IO;
     const char *hint = (rc & 0xff) == SQLITE_FULL ? " (the disk is full)" : "";
     return ipu_error_set(error, code, "store: %s%s", sqlite3_errmsg(store->db), hint);
 }

@@ -25,8 +25,9 @@ struct store {
     struct log *log;
     char *path;
     uint64_t limit;
-    uint64_t bytes;    /* of all objects, finished or not */
-    unsigned failures; /* failed batches: uploads from before one are lost */
+    uint64_t bytes;     /* of all objects, finished or not */
+    unsigned io_errors; /* statements that the disk made fail */
+    unsigned failures;  /* failed batches: uploads from before one are lost */
     bool in_batch;
     struct store_pin *pins;
     size_t pin_count, pin_capacity;

@@ -52,20 +52,26 @@ static void fail_batch(struct storeq_op *list, const struct ipu_error *error)
     }
 }
 
-/* Runs and commits one batch; returns the sentence of a failing disk, or "". */
+/* Runs and commits one batch. `degraded` becomes the sentence of a failing disk, or "" once
+ * something has been written again. */
 static void run_batch(struct storeq *queue, struct storeq_op *list, char *degraded, size_t size)
 {
     struct ipu_error error = {0};
-    degraded[0] = '\0';
+    unsigned errors = store_io_errors(queue->store);
+    uint64_t changes = store_changes(queue->store);
     int rc = store_batch_begin(queue->store, &error);
     for (struct storeq_op *op = list; rc == 0 && op; op = op->next)
         op->rc = op->run(queue->store, op);
     if (rc == 0)
         rc = store_batch_end(queue->store, &error);
-    if (rc == 0)
-        return;
-    fail_batch(list, &error);
-    snprintf(degraded, size, "%.200s", error.text);
+    if (rc) {
+        fail_batch(list, &error);
+        snprintf(degraded, size, "%.200s", error.text);
+    } else if (store_io_errors(queue->store) != errors) {
+        snprintf(degraded, size, "the disk of the state directory is full or failing");
+    } else if (store_changes(queue->store) != changes) {
+        degraded[0] = '\0';
+    }
 }
 
 /* Waits for work. NULL: an idle slice may run, or the queue stops. */
@@ -100,6 +106,7 @@ static void *store_thread(void *argument)
 {
     struct storeq *queue = argument;
     bool idle = true;
+    char degraded[256] = "";
     for (;;) {
         bool stop;
         struct storeq_op *list = wait_for_work(queue, idle, &stop);
@@ -109,7 +116,6 @@ static void *store_thread(void *argument)
             idle = store_idle(queue->store, queue->keep_jobs);
             continue;
         }
-        char degraded[256];
         run_batch(queue, list, degraded, sizeof degraded);
         publish(queue, list, degraded);
         idle = true;

@@ -79,15 +79,12 @@ static void send_end(struct watch *watch)
 {
     Ipu__Rpc__WatchEnd end = IPU__RPC__WATCH_END__INIT;
     Ipu__Rpc__JobStatus status;
-    struct jobs_scratch *scratch = ipu_malloc(sizeof *scratch);
-    const struct store_job *row = watch->job ? &watch->job->row : &watch->row;
-    if (scratch) {
-        jobs_status(watch->daemon->jobs, row, &status, scratch);
-        end.status = &status;
-    }
+    struct jobs_scratch scratch;
+    jobs_status(watch->daemon->jobs, watch->job ? &watch->job->row : &watch->row, &status,
+                &scratch);
+    end.status = &status;
     end.next = watch->next;
     link_send_message(watch->link, IPU__RPC__FRAME_TYPE__REPLY_WATCH_END, watch->call, &end.base);
-    ipu_free(scratch);
 }
 
 static void finish(struct watch *watch)

@@ -121,13 +121,22 @@ static void check_states(const uint64_t *jobs, size_t count)
     }
 }
 
+static unsigned kill_cycles(void)
+{
+    const char *level = getenv("IPUD_TEST_LEVEL");
+    return level && strcmp(level, "long") == 0  ? 1000
+           : level && strcmp(level, "all") == 0 ? 50
+                                                : 12;
+}
+
 START_TEST(kills_at_any_time_lose_nothing_and_complete_nothing_twice)
 {
-    enum { CYCLES = 12, EACH = 3 };
-    uint64_t jobs[CYCLES * EACH];
+    enum { MOST = 1000, EACH = 3 };
+    static uint64_t jobs[MOST * EACH];
     size_t count = 0;
+    unsigned cycles = kill_cycles();
     srand(7);
-    for (unsigned cycle = 0; cycle < CYCLES; cycle++) {
+    for (unsigned cycle = 0; cycle < cycles; cycle++) {
         for (unsigned i = 0; i < EACH; i++, count++)
             jobs[count] = fixture_detach(client, i == 2 ? "big" : "plain", cycle * EACH + i);
         poll(NULL, 0, rand() % 60);
@@ -246,12 +255,16 @@ int main(int argc, char **argv)
     tcase_add_test(tc, idle_workers_that_are_killed_come_back);
     tcase_add_loop_test(tc, queued_and_interrupted_jobs_are_done_after_a_restart, 0, 2);
     tcase_add_test(tc, running_job_is_finished_before_a_stop);
-    tcase_add_test(tc, kills_at_any_time_lose_nothing_and_complete_nothing_twice);
     tcase_add_test(tc, second_daemon_on_the_state_directory_is_refused);
     tcase_add_test(tc, live_socket_of_another_daemon_is_not_taken);
     tcase_add_test(tc, stale_socket_is_replaced_and_ours_is_removed);
     tcase_add_test(tc, file_that_is_no_socket_is_left_alone);
     tcase_add_test(tc, workers_do_not_outlive_a_killed_daemon);
+    TCase *kills = tcase_create("kills");
+    suite_add_tcase(suite, kills);
+    tcase_set_timeout(kills, 30 + 2 * kill_cycles());
+    tcase_add_checked_fixture(kills, setup, teardown);
+    tcase_add_test(kills, kills_at_any_time_lose_nothing_and_complete_nothing_twice);
     SRunner *sr = srunner_create(suite);
     srunner_run_all(sr, CK_NORMAL);
     int failed = srunner_ntests_failed(sr);

@@ -1,7 +1,8 @@
 /* A compiler and a device for tests of the daemon: small, deterministic, and able to fail in every
  * way on demand. The words in a workload's name say what happens: "badgraph", "nofit", "crash",
  * "hang", "stubborn" (ignores cancellation), "slow", "kernel", "runfault", "runcrash", "runhang",
- * "runstubborn", "wrong", "checkcrash", "big" (8 MiB package and output), "once" (dies only the
+ * "runstubborn", "wrong", "checkcrash", "chatty" (20,000 log
+ * records), "big" (8 MiB package and output), "once" (dies only the
  * first time, marked by the file $FAKE_MARK). A package is the workload's name and a checksum of
  * its bytes; a run gives that checksum; a check compares it with the workload. Every real call is
  * noted in $FAKE_LOG.
@@ -102,6 +103,9 @@ static inline int fake_compile(const void *workload, size_t size,
     fake_note("compile", name);
     struct log_phase phase = log_phase_begin(options->log, "lower_mid");
     options->progress(options->progress_context, "lower_mid", 1000, 1);
+    for (int i = 0; strstr(name, "chatty") && i < 20000; i++)
+        log_event(options->log, LOG_LEVEL_INFO, "lower_mid", "tried a recipe",
+                  "recipe=%d text=\"%0200d\"", i, i);
     if (strstr(name, "nofit"))
         return ipu_error_set(error, IPU_ERR_NO_FIT, "needs 712 KiB, has 611 KiB");
     bool later = strstr(name, "runcrash") || strstr(name, "checkcrash");
