@@ -4,11 +4,11 @@
  */
 #include "client/command.h"
 
+#include "base/arena.h"
 #include "proto/profile.pb-c.h"
 #include "proto/scan.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_PROFILE = 256 << 20 };
@@ -30,6 +30,7 @@ struct group {
 
 struct summary {
     const Ipu__Profile__Profile *profile;
+    struct arena *arena;
     uint32_t *execution_of; /* by step */
     struct execution *executions;
     size_t execution_count;
@@ -138,9 +139,9 @@ static void print_groups(const struct summary *s, bool exchanges)
 static bool summarise(struct summary *s)
 {
     size_t n = s->profile->n_steps + 1;
-    s->execution_of = calloc(n, sizeof *s->execution_of);
-    s->executions = calloc(n, sizeof *s->executions);
-    s->groups = calloc(n, sizeof *s->groups);
+    s->execution_of = ARENA_ARRAY(s->arena, uint32_t, n);
+    s->executions = ARENA_ARRAY(s->arena, struct execution, n);
+    s->groups = ARENA_ARRAY(s->arena, struct group, n);
     if (!s->execution_of || !s->executions || !s->groups)
         return false;
     find_executions(s);
@@ -150,18 +151,11 @@ static bool summarise(struct summary *s)
     return true;
 }
 
-static void release(struct summary *s)
-{
-    free(s->execution_of);
-    free(s->executions);
-    free(s->groups);
-}
-
 static int print_summary(struct context *c, const Ipu__Profile__Profile *p)
 {
-    struct summary s = {.profile = p};
-    if (!summarise(&s)) {
-        release(&s);
+    struct summary s = {.profile = p, .arena = arena_create(0)};
+    if (!s.arena || !summarise(&s)) {
+        arena_destroy(s.arena);
         return command_usage(c, "out of memory");
     }
     printf("workload=%s device=%s clock=%llu tiles=%u executionTiles=%u samples=%llu\n",
@@ -173,7 +167,7 @@ static int print_summary(struct context *c, const Ipu__Profile__Profile *p)
            p->estimated_cycles ? (double)p->cycles / (double)p->estimated_cycles : 0);
     print_groups(&s, false);
     print_groups(&s, true);
-    release(&s);
+    arena_destroy(s.arena);
     return 0;
 }
 

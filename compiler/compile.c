@@ -202,7 +202,7 @@ static int compile_message(struct compile *c, const Ipu__Workload__Workload *mes
         rc = choose(c, &best);
     if (rc == 0)
         rc = emit(c, &best);
-    if (rc == 0)
+    if (rc == 0 && best.schedule)
         c->result->estimated_cycles = best.schedule->cycles;
     return rc;
 }

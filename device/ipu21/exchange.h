@@ -1,4 +1,5 @@
-/* Encodings, limits and special values of exchange instructions. Source: facts/exchange.md sections 3, 4, 6. */
+/* Encodings, limits and special values of exchange instructions. Source: facts/exchange.md sections
+ * 3, 4, 6. */
 #ifndef IPU_IPU21_EXCHANGE_H
 #define IPU_IPU21_EXCHANGE_H
 
@@ -6,16 +7,16 @@
 
 enum {
     IPU21_MUX_NEUTRAL = 0x640,
-    IPU21_MUX_HOST = 0x600,          /* + (id & 0x3f & ~2): the exchange block of the tile's column */
-    IPU21_SEND_BOTH = 3,             /* both directions: multicast, host packets */
-    IPU21_SEND_64 = 4,               /* 64-bit items */
-    IPU21_MAX_SEND = 64,             /* words of one send */
+    IPU21_MUX_HOST = 0x600, /* + (id & 0x3f & ~2): the exchange block of the tile's column */
+    IPU21_SEND_BOTH = 3,    /* both directions: multicast, host packets */
+    IPU21_SEND_64 = 4,      /* 64-bit items */
+    IPU21_MAX_SEND = 64,    /* words of one send */
     IPU21_MAX_SENDOFF = 4096,
     IPU21_MAX_DELAY = 524288,
     IPU21_MAX_DELAYPIC = 128,
     IPU21_MAX_DELAYXPIC = 4096,
-    IPU21_MAX_TRANSFER = 4148,       /* words of one transfer */
-    IPU21_RECEIVE_GUARD = 5,         /* events after the last stored word */
+    IPU21_MAX_TRANSFER = 4148, /* words of one transfer */
+    IPU21_RECEIVE_GUARD = 5,   /* events after the last stored word */
     IPU21_CSR_INCOMING_MUX = 0xa0,
     IPU21_CSR_INCOMING_MUXPAIR = 0xa1,
     IPU21_CSR_INCOMING_FORMAT = 0xa3,
@@ -26,11 +27,12 @@ enum {
     IPU21_ZONE_ANS = 1,
     IPU21_ZONE_LOCAL = 2,
     IPU21_ZONE_INTERNAL = 3,
-    IPU21_ZONE_HOST = 7,             /* GS2H, slave */
-    IPU21_ZONE_HOST_MASTER = 15      /* GS2H, master */
+    IPU21_ZONE_HOST = 7,        /* GS2H, slave */
+    IPU21_ZONE_HOST_MASTER = 15 /* GS2H, master */
 };
 
-/* All counts are in events (1..maximum); the encoded field is events - 1. Word addresses are byte >> 2. */
+/* All counts are in events (1..maximum); the encoded field is events - 1. Word addresses are byte
+ * >> 2. */
 static inline uint32_t ipu21_delay(uint32_t events)
 {
     return 0x40a00000u | (events - 1);
@@ -56,7 +58,8 @@ static inline uint32_t ipu21_sendpic(uint32_t items, uint32_t sel2, uint32_t val
 {
     return 0x70100000u | (items - 1) << 21 | sel2 << 18 | value;
 }
-static inline uint32_t ipu21_sendpicp0(uint32_t items, uint32_t item_address, uint32_t control, uint32_t pic_sel)
+static inline uint32_t ipu21_sendpicp0(uint32_t items, uint32_t item_address, uint32_t control,
+                                       uint32_t pic_sel)
 {
     return 0xf0000000u | pic_sel << 27 | (items - 1) << 21 | item_address << 3 | control;
 }

@@ -1,4 +1,5 @@
-/* Route arithmetic: see topology.h. The constants are those of facts/exchange.md section 2, which reproduce the vendor vectors. */
+/* Route arithmetic: see topology.h. The constants are those of facts/exchange.md section 2, which
+ * reproduce the vendor vectors. */
 #include "device/ipu21/topology.h"
 
 unsigned ipu21_physical(unsigned logical)
