@@ -27,6 +27,7 @@ struct piece {
     int32_t words;
     int32_t start;     /* slot of the first word, or EXCHANGE_UNPLACED */
     int32_t earliest;  /* smallest start that makes every source select slot >= 0 */
+    int32_t from;      /* no start before this one is legal any more (order.c) */
     uint32_t elements; /* conflict granules that it reads */
     uint32_t target;   /* first entry in `targets` */
     uint32_t target_count;
@@ -36,6 +37,8 @@ struct piece {
     uint16_t physical;
     uint8_t control; /* send control: direction bits */
 };
+
+struct exchange_sender; /* order.c */
 
 struct piece_target {
     uint32_t address; /* byte address of the first word at the receiver */
@@ -66,6 +69,14 @@ struct tile_line {
     int32_t send_words, receive_words;
 };
 
+/* Working memory of the greedy passes, sized once. */
+struct scratch {
+    uint32_t *pending;               /* pieces */
+    struct exchange_sender *senders; /* 1472 */
+    uint32_t *number; /* 1472: position of a tile among the senders + 1; zero between uses */
+    int32_t *left;    /* 1472: words a tile still has to receive; zero between uses */
+};
+
 struct schedule {
     const struct exchange_phase *phase;
     struct arena *arena;
@@ -79,6 +90,7 @@ struct schedule {
     uint32_t *component_piece;
     int32_t lower_bound;
     struct tile_line *tiles; /* 1472 */
+    struct scratch scratch;
 };
 
 /* prepare.c: checks the phase, splits transfers into pieces, sizes the time lines. */
@@ -96,8 +108,13 @@ void exchange_clear(struct schedule *s, uint32_t component);
 /* Events until the row of a tile may return. */
 int32_t exchange_tile_horizon(const struct schedule *s, unsigned tile);
 
-/* order.c: the greedy pass over one component; returns its horizon. */
-int32_t exchange_dispatch(struct schedule *s, uint32_t component, unsigned rule);
+/* order.c */
+/* Gets the scratch memory of the greedy passes. */
+IPU_MUST_CHECK int exchange_order_prepare(struct schedule *s);
+/* Places all pieces of a cleared component by list scheduling; returns its horizon. */
+int32_t exchange_dispatch(struct schedule *s, uint32_t component);
+/* Places pieces of cleared components in the given order; returns the horizon of these pieces. */
+int32_t exchange_list(struct schedule *s, const uint32_t *order, uint32_t count);
 /* improve.c: looks for shorter schedules of the components that decide the horizon. */
 IPU_MUST_CHECK int exchange_improve(struct schedule *s, unsigned effort);
 

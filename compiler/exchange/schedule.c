@@ -29,10 +29,12 @@ int exchange_schedule(const struct exchange_phase *phase, unsigned effort, struc
     struct schedule s = {.phase = phase, .arena = arena, .error = error};
     memset(out, 0, sizeof *out);
     int code = exchange_prepare(&s);
+    if (!code)
+        code = exchange_order_prepare(&s);
     if (code)
         return code;
     for (uint32_t c = 0; c < s.components; c++)
-        exchange_dispatch(&s, c, 0);
+        exchange_dispatch(&s, c);
     code = exchange_improve(&s, effort);
     if (code)
         return code;

@@ -43,61 +43,74 @@ static int32_t free_slot(const struct port *port, int32_t start, int32_t words)
     return start;
 }
 
-static bool select_at(const struct tile_line *line, int32_t slot)
+/* Which of the slots slot - 1, slot, slot + 1 hold a source select or release (bits 0, 1, 2). */
+static unsigned selects_near(const struct tile_line *line, int32_t slot)
 {
     const struct port *r = &line->receive;
-    for (uint32_t i = first_after(r, 0, slot - 1); i < r->count && r->spans[i].start <= slot; i++) {
-        if (r->spans[i].start == slot || r->spans[i].end == slot)
-            return true;
+    unsigned found = 0;
+    for (uint32_t i = first_after(r, 0, slot - 2); i < r->count && r->spans[i].start <= slot + 1;
+         i++) {
+        int32_t start = r->spans[i].start - slot + 1, end = r->spans[i].end - slot + 1;
+        if (start >= 0)
+            found |= 1u << start;
+        if (end <= 2)
+            found |= 1u << end;
     }
-    return false;
+    return found;
 }
 
-static bool pointer_at(const struct tile_line *line, int32_t slot)
+/* The same for pointer writes. */
+static unsigned pointers_near(const struct tile_line *line, int32_t slot)
 {
     const struct port *r = &line->receive;
-    uint32_t i = first_after(r, 0, slot - line->offset);
-    return i < r->count && r->spans[i].start == slot - line->offset;
-}
-
-static bool send_starts_at(const struct tile_line *line, int32_t slot)
-{
-    const struct port *p = &line->send;
-    uint32_t i = first_after(p, 0, slot);
-    return i < p->count && p->spans[i].start == slot;
+    int32_t x = slot - line->offset;
+    unsigned found = 0;
+    for (uint32_t i = first_after(r, 0, x - 1); i < r->count && r->spans[i].start <= x + 1; i++) {
+        if (r->spans[i].start >= x - 1)
+            found |= 1u << (r->spans[i].start - x + 1);
+    }
+    return found;
 }
 
 /* Whether a send may start in `slot` beside the controls of its tile. */
 static bool send_start_is_legal(const struct tile_line *line, int32_t slot)
 {
-    if (line->receive.count == 0)
+    const struct port *r = &line->receive;
+    if (r->count == 0 || r->spans[r->count - 1].end + line->offset < slot - 1)
         return true;
-    for (int32_t t = slot - 1; t <= slot; t++) {
-        if (select_at(line, t) || pointer_at(line, t))
-            return false;
-    }
-    return !(select_at(line, slot + 1) && pointer_at(line, slot + 1));
+    unsigned selects = selects_near(line, slot), pointers = pointers_near(line, slot);
+    return !((selects | pointers) & 3) && !(selects & pointers);
 }
 
-/* Whether a control may issue in `slot` beside the sends of its tile; `pair`: the other kind of
- * control issues there, too. */
-static bool control_is_legal(const struct tile_line *line, int32_t slot, bool pair)
+/* Whether a control may issue in `slot` beside the sends of its tile. `pair` says what else issues
+ * there, and is only asked when a send starts just before. */
+enum other { NO_OTHER, OTHER_SELECT, OTHER_POINTER, OTHER_OWN };
+
+static bool control_is_legal(const struct tile_line *line, int32_t slot, enum other other)
 {
-    if (send_starts_at(line, slot) || send_starts_at(line, slot + 1))
-        return false;
-    return !pair || !send_starts_at(line, slot - 1);
+    const struct port *p = &line->send;
+    uint32_t i = first_after(p, 0, slot - 1);
+    bool before = false;
+    for (; i < p->count && p->spans[i].start <= slot + 1; i++) {
+        if (p->spans[i].start >= slot)
+            return false;
+        before = p->spans[i].start == slot - 1;
+    }
+    if (!before)
+        return true;
+    if (other == OTHER_SELECT)
+        return !(selects_near(line, slot) & 2);
+    return other == OTHER_POINTER ? !(pointers_near(line, slot) & 2) : other != OTHER_OWN;
 }
 
 static bool receive_controls_are_legal(const struct tile_line *line, int32_t x, int32_t words)
 {
-    if (line->send.count == 0)
-        return true;
-    int32_t release = x + words, pointer = x + line->offset;
-    if (line->send.spans[line->send.count - 1].start < x - 1)
-        return true; /* every send has started before the first of the three */
-    return control_is_legal(line, x, pointer_at(line, x)) &&
-           control_is_legal(line, release, release == pointer || pointer_at(line, release)) &&
-           control_is_legal(line, pointer, release == pointer || select_at(line, pointer));
+    if (line->send.count == 0 || line->send.spans[line->send.count - 1].start < x - 1)
+        return true;                  /* every send has started before the first of the three */
+    bool own = words == line->offset; /* release and pointer are one slot */
+    return control_is_legal(line, x, OTHER_POINTER) &&
+           control_is_legal(line, x + words, own ? OTHER_OWN : OTHER_POINTER) &&
+           (own || control_is_legal(line, x + line->offset, OTHER_SELECT));
 }
 
 /* The end of the last receive window that a send [start, start + words) would disturb, or start. */

@@ -82,7 +82,7 @@ static inline void phase_pattern(struct phase_builder *b, enum phase_pattern pat
                 uint32_t n = 0;
                 for (unsigned j = 1; j < size; j++)
                     others[n++] = (uint16_t)(base + (i + j) % size * stride);
-                uint16_t first = (uint16_t)base;
+                uint16_t first = (uint16_t)base, me = (uint16_t)(base + i * stride);
                 if (pattern == ALL_GATHER)
                     phase_add(b, base + i * stride, words, others, n);
                 for (uint32_t k = 0; pattern == ALL_TO_ALL && k < n; k++)
@@ -90,7 +90,7 @@ static inline void phase_pattern(struct phase_builder *b, enum phase_pattern pat
                 if (pattern == GATHER_TO_FIRST && i)
                     phase_add(b, base + i * stride, words, &first, 1);
                 if (pattern == SCATTER_FROM_FIRST && i)
-                    phase_add(b, base, words, &others[size - 1 - i], 1);
+                    phase_add(b, base, words, &me, 1);
             }
         }
     }
