@@ -257,7 +257,7 @@ static int row_bounds(struct codegen *c, uint32_t *total, uint8_t *parts, struct
         if (p->steps[s].kind != PROGRAM_EXCHANGE)
             continue;
         struct exchange_phase phase;
-        int code = phase_build(p, &p->steps[s], NULL, c->arena, &phase, error);
+        int code = phase_build(p, &p->steps[s], false, NULL, c->arena, &phase, error);
         if (code != 0)
             return code;
         exchange_row_bounds(&phase, bytes);

@@ -155,8 +155,10 @@ IPU_MUST_CHECK int profile_add(const struct codegen *c, struct package *package,
                                struct ipu_error *error);
 
 /* --- schedule.c ----------------------------------------------------------------------------- */
+/* The transfers of a step. Without `placed` all addresses are one and the same, which is the worst
+ * case for the size of rows. */
 IPU_MUST_CHECK int phase_build(const struct program *program, const struct program_step *step,
-                               const uint32_t *code_elements, struct arena *arena,
+                               bool placed, const uint32_t *code_elements, struct arena *arena,
                                struct exchange_phase *out, struct ipu_error *error);
 /* Predicted cycles of one call, set-up included. */
 uint32_t call_cycles(const struct program *program, const struct program_call *call);

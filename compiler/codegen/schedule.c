@@ -23,7 +23,7 @@ static uint32_t address_of(const struct program *p, struct program_ref ref)
     return p->buffers[ref.buffer].address + ref.offset;
 }
 
-int phase_build(const struct program *program, const struct program_step *step,
+int phase_build(const struct program *program, const struct program_step *step, bool placed,
                 const uint32_t *code_elements, struct arena *arena, struct exchange_phase *out,
                 struct ipu_error *error)
 {
@@ -37,11 +37,13 @@ int phase_build(const struct program *program, const struct program_step *step,
         return ipu_error_set(error, IPU_ERR_NO_MEMORY, "codegen: out of memory for transfers");
     for (uint32_t i = 0; i < step->transfer_count; i++) {
         const struct program_transfer *t = &step->transfers[i];
-        list[i] = (struct exchange_transfer){t->tile, address_of(program, t->source), t->words,
-                                             t->target_count, to};
-        for (uint32_t k = 0; k < t->target_count; k++)
-            *to++ = (struct exchange_target){t->targets[k].tile,
-                                             address_of(program, t->targets[k].destination)};
+        uint32_t address = placed ? address_of(program, t->source) : IPU21_REGION1_BASE;
+        list[i] = (struct exchange_transfer){t->tile, address, t->words, t->target_count, to};
+        for (uint32_t k = 0; k < t->target_count; k++) {
+            if (placed)
+                address = address_of(program, t->targets[k].destination);
+            *to++ = (struct exchange_target){t->targets[k].tile, address};
+        }
     }
     *out = (struct exchange_phase){step->transfer_count, list, code_elements};
     return 0;
@@ -69,8 +71,8 @@ static int schedule_phase(struct job *job, uint32_t index)
     struct exchange_schedule *out = ARENA_NEW(arena, struct exchange_schedule);
     if (out == NULL)
         return ipu_error_set(error, IPU_ERR_NO_MEMORY, "codegen: out of memory for a schedule");
-    int code =
-        phase_build(job->program, job->steps[index], job->code_elements, arena, &phase, error);
+    int code = phase_build(job->program, job->steps[index], true, job->code_elements, arena, &phase,
+                           error);
     if (code == 0)
         code = exchange_schedule(&phase, job->effort, arena, out, error);
 #ifndef NDEBUG

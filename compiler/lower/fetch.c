@@ -168,8 +168,9 @@ static uint32_t run_panels(const struct lower *l, const struct home_block *from,
 static bool add_copy(struct lower *l, unsigned tile, struct program_ref from, struct program_ref to,
                      uint32_t bytes)
 {
-    struct local_copy *last = (struct local_copy *)l->copies.items + l->copies.count - 1;
-    if (l->copies.count > 0 && last->tile == tile && last->copy.source.buffer == from.buffer &&
+    struct local_copy *copies = l->copies.items;
+    struct local_copy *last = l->copies.count > 0 ? &copies[l->copies.count - 1] : NULL;
+    if (last != NULL && last->tile == tile && last->copy.source.buffer == from.buffer &&
         last->copy.destination.buffer == to.buffer &&
         last->copy.source.offset + last->copy.bytes == from.offset &&
         last->copy.destination.offset + last->copy.bytes == to.offset) {

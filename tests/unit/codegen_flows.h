@@ -198,6 +198,95 @@ static inline void maker_output(struct maker *m, uint32_t tensor)
                              .shape = {m->tensors[tensor].rows, m->tensors[tensor].columns}};
 }
 
+/* --- plans by hand -------------------------------------------------------------------------- */
+
+enum scatter { SCATTER_ROWS, SCATTER_PANELS, SCATTER_NONE, SCATTER_FOREIGN, SCATTER_REPLICATE };
+
+static inline uint32_t cut(uint32_t n, uint32_t parts, uint32_t i)
+{
+    return n * i / parts;
+}
+
+static inline int compare_blocks(const void *x, const void *y)
+{
+    const struct plan_block *a = x, *b = y;
+    if (a->tile != b->tile)
+        return a->tile < b->tile ? -1 : 1;
+    if (a->row != b->row)
+        return a->row < b->row ? -1 : 1;
+    return a->panel < b->panel ? -1 : a->panel > b->panel;
+}
+
+static inline void sort_layout(struct plan_layout *layout)
+{
+    qsort(layout->blocks, layout->count, sizeof *layout->blocks, compare_blocks);
+}
+
+/* gm x gn blocks, block (i, j) on tile first + i * gn + j. */
+static inline struct plan_layout grid_layout(struct maker *m, uint32_t tensor, uint32_t gm,
+                                             uint32_t gn, uint32_t first)
+{
+    uint32_t rows = (uint32_t)m->tensors[tensor].rows;
+    uint32_t panels = (uint32_t)plan_panels(m->tensors[tensor].columns);
+    struct plan_layout out = {gm * gn, ARENA_ARRAY(m->arena, struct plan_block, gm * gn)};
+    for (uint32_t i = 0; i < gm * gn; i++) {
+        struct plan_block *b = &out.blocks[i];
+        b->tile = (uint16_t)(first + i);
+        b->row = cut(rows, gm, i / gn);
+        b->rows = cut(rows, gm, i / gn + 1) - b->row;
+        b->panel = cut(panels, gn, i % gn);
+        b->panels = cut(panels, gn, i % gn + 1) - b->panel;
+    }
+    return out;
+}
+
+static inline void push_part(struct plan_layout *out, const struct plan_gemm_job *j, uint32_t part,
+                             uint32_t parts, enum scatter scatter)
+{
+    struct plan_block b = {j->tile, 0, j->row, j->rows, j->panel, j->panels};
+    if (scatter == SCATTER_ROWS) {
+        b.row += cut(j->rows, parts, part);
+        b.rows = cut(j->rows, parts, part + 1) - cut(j->rows, parts, part);
+    }
+    if (scatter == SCATTER_PANELS) {
+        b.panel += cut(j->panels, parts, part);
+        b.panels = cut(j->panels, parts, part + 1) - cut(j->panels, parts, part);
+    }
+    if (scatter == SCATTER_FOREIGN)
+        b.tile = (uint16_t)(63 - j->tile);
+    bool all = scatter == SCATTER_REPLICATE || part == 0;
+    if (b.rows > 0 && b.panels > 0 && (scatter <= SCATTER_PANELS || all))
+        out->blocks[out->count++] = b;
+}
+
+/* A product on a gm x gn x gk grid, k fastest: the op's plan with its layout. */
+static inline struct plan_op grid_gemm(struct maker *m, unsigned op, uint32_t gm, uint32_t gn,
+                                       uint32_t gk, uint32_t chunk, enum scatter scatter)
+{
+    const struct flow_op *f = &m->regions[m->region].ops[op];
+    uint32_t rows = (uint32_t)m->tensors[f->a].rows, count = gm * gn * gk;
+    uint32_t inners = (uint32_t)plan_panels(m->tensors[f->a].columns);
+    uint32_t panels = (uint32_t)plan_panels(m->tensors[f->out].columns);
+    struct plan_op out = {
+        .region = m->region, .op = op, .job_count = count, .inner_parts = gk, .chunk = chunk};
+    out.jobs = ARENA_ARRAY(m->arena, struct plan_gemm_job, count);
+    out.out.blocks = ARENA_ARRAY(m->arena, struct plan_block, count);
+    for (uint32_t t = 0; t < count; t++) {
+        uint32_t k = t % gk, j = t / gk % gn, i = t / gk / gn;
+        struct plan_gemm_job *job = &out.jobs[t];
+        *job = (struct plan_gemm_job){.tile = (uint16_t)t,
+                                      .row = cut(rows, gm, i),
+                                      .rows = cut(rows, gm, i + 1) - cut(rows, gm, i),
+                                      .inner = cut(inners, gk, k),
+                                      .inners = cut(inners, gk, k + 1) - cut(inners, gk, k),
+                                      .panel = cut(panels, gn, j),
+                                      .panels = cut(panels, gn, j + 1) - cut(panels, gn, j)};
+        push_part(&out.out, job, k, gk, scatter);
+    }
+    sort_layout(&out.out);
+    return out;
+}
+
 /* --- evaluation ----------------------------------------------------------------------------- */
 
 struct evaluation {

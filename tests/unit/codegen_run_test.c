@@ -164,6 +164,132 @@ START_TEST(batched_products_use_their_own_weights)
 }
 END_TEST
 
+static const struct {
+    uint32_t rows, inner, columns, gm, gn, gk, chunk;
+    enum scatter scatter;
+} splits[] = {
+    {9, 128, 48, 1, 1, 8, 1, SCATTER_ROWS},      /* one panel... several panels of few rows */
+    {9, 128, 16, 1, 1, 8, 1, SCATTER_ROWS},      /* contiguous parts: the own partial leads */
+    {7, 100, 80, 2, 1, 3, 3, SCATTER_PANELS},    /* whole panels */
+    {13, 96, 40, 2, 3, 2, 3, SCATTER_NONE},      /* the first partner adds everything */
+    {13, 96, 40, 2, 3, 2, 3, SCATTER_FOREIGN},   /* a tile without jobs adds */
+    {6, 200, 33, 1, 1, 4, 2, SCATTER_REPLICATE}, /* replicas must be equal bit by bit */
+    {6, 200, 33, 2, 1, 1, 3, SCATTER_NONE},      /* chunks on one tile only */
+    {40, 320, 16, 1, 1, 5, 2, SCATTER_ROWS},     /* chunks and parts */
+    {1, 2000, 20, 1, 1, 60, 3, SCATTER_NONE},    /* many parts of one row */
+    {150, 64, 160, 1, 1, 4, 1, SCATTER_PANELS},  /* gaps too large: the own partial is copied */
+};
+
+START_TEST(split_products_are_summed)
+{
+    struct maker *m = &maker;
+    maker_begin(m, 64);
+    uint32_t x = maker_host(m, false, FLOW_F16, splits[_i].rows, splits[_i].inner, 1);
+    uint32_t w = maker_host(m, true, FLOW_F16, splits[_i].inner, splits[_i].columns,
+                            1 / sqrt(splits[_i].inner));
+    maker_output(m, maker_gemm(m, x, w, 1));
+    struct plan_op op = grid_gemm(m, 0, splits[_i].gm, splits[_i].gn, splits[_i].gk,
+                                  splits[_i].chunk, splits[_i].scatter);
+    const struct plan plan = {.op_count = 1, .ops = &op};
+    run_flow(m, &plan, CODEGEN_PROFILE_OVERALL, 1e-3);
+    maker_end(m);
+}
+END_TEST
+
+START_TEST(long_streams_take_many_pages)
+{
+    struct maker *m = &maker;
+    maker_begin(m, 64);
+    uint32_t x = maker_host(m, false, FLOW_F16, 90, 400, 1);
+    uint32_t w = maker_host(m, true, FLOW_F16, 400, 150, 0.05);
+    uint32_t y = maker_gemm(m, x, w, 1);
+    uint32_t b = maker_host(m, false, FLOW_F16, 90, 150, 1);
+    maker_output(m, y);
+    maker_output(m, maker_add(m, y, b, FLOW_DENSE));
+    struct plan_op ops[2] = {grid_gemm(m, 0, 1, 2, 1, 25, SCATTER_NONE), {.op = 1}};
+    ops[0].jobs[1].tile = 47; /* of another column group than tile 0 */
+    ops[0].out.blocks[1].tile = 47;
+    ops[1].out = ops[0].out;
+    const struct plan plan = {.op_count = 2, .ops = ops};
+    run_flow(m, &plan, CODEGEN_PROFILE_OVERALL, 1e-3);
+    maker_end(m);
+}
+END_TEST
+
+START_TEST(a_run_without_inputs_starts_at_the_host)
+{
+    struct maker *m = &maker;
+    maker_begin(m, 64);
+    uint32_t x = maker_host(m, true, FLOW_F16, 4, 16, 1),
+             w = maker_host(m, true, FLOW_F16, 16, 16, 1);
+    maker_output(m, maker_gemm(m, x, w, 1));
+    run_flow(m, plan_of(m, 5), CODEGEN_PROFILE_OVERALL, 1e-3);
+    maker_end(m);
+}
+END_TEST
+
+START_TEST(parameters_survive_a_repeat_that_starts_from_them)
+{
+    struct maker *m = &maker;
+    maker_begin(m, 64);
+    uint32_t x = maker_host(m, true, FLOW_F16, 6, 32, 1);
+    uint32_t inside = maker_repeat(m, 4, x);
+    uint32_t bias = maker_host(m, false, FLOW_F16, 1, 32, 0.5);
+    maker_output(m, maker_yield(m, maker_add(m, inside, bias, FLOW_ROW)));
+    run_flow(m, plan_of(m, 5), CODEGEN_PROFILE_FULL, 2e-3);
+    maker_end(m);
+}
+END_TEST
+
+/* y = x W; x' = gelu(x) + y: the old x is read after y exists, so the store is written late. */
+START_TEST(values_read_late_in_a_repeat_keep_their_contents)
+{
+    struct maker *m = &maker;
+    maker_begin(m, 64);
+    uint32_t x = maker_host(m, false, FLOW_F16, 20, 48, 1);
+    uint32_t first = maker_unary(m, FLOW_RELU, x); /* computed initial value */
+    uint32_t inside = maker_repeat(m, 3, first);
+    uint32_t y = maker_gemm(m, inside, maker_sequence(m, 3, 48, 48, 0.1), 1);
+    uint32_t z = maker_add(m, maker_unary(m, FLOW_GELU, inside), y, FLOW_DENSE);
+    uint32_t result = maker_yield(m, z);
+    maker_output(m, result);
+    maker_output(m, maker_add(m, result, first, FLOW_DENSE));
+    run_flow(m, plan_of(m, 10), CODEGEN_PROFILE_OVERALL, 5e-3);
+    maker_end(m);
+}
+END_TEST
+
+START_TEST(many_kernels_are_linked_past_the_host_window)
+{
+    struct maker *m = &maker;
+    maker_begin(m, 64);
+    /* All pairs of 1..5 follow each other: as many kernels. */
+    static const uint8_t panels[] = {1, 2, 1, 3, 1, 4, 1, 5, 2, 2, 3, 2,
+                                     4, 2, 5, 3, 3, 4, 3, 5, 4, 4, 5, 5};
+    uint32_t columns = 16, y = maker_host(m, false, FLOW_F16, 11, 16, 1);
+    struct plan_op ops[24];
+    for (unsigned i = 0; i < 24; i++) {
+        uint32_t next = 16 * panels[i];
+        y = maker_gemm(m, y, maker_host(m, true, FLOW_F16, columns, next, 1 / sqrt(columns)), 1);
+        ops[i] = grid_gemm(m, i, 1, 1, 1, 20, SCATTER_NONE);
+        columns = next;
+    }
+    maker_output(m, y);
+    const struct plan plan = {.op_count = 24, .ops = ops};
+    struct compiled c;
+    compile_flow(m, &plan, &c, CODEGEN_PROFILE_OVERALL);
+    size_t count;
+    const struct package_segment *s = package_segments(c.package, &count);
+    uint32_t low = 0;
+    for (size_t i = 0; i < count && s[i].tile == 0; i++)
+        low += s[i].address >= 0x586e0 && s[i].address < 0x80000;
+    ck_assert_uint_eq(low, 2);
+    package_destroy(c.package);
+    run_flow(m, &plan, CODEGEN_PROFILE_OVERALL, 2e-2);
+    maker_end(m);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("codegen_run");
@@ -179,6 +305,12 @@ int main(void)
     tcase_add_test(t, permuted_values_equal_their_view);
     tcase_add_test(t, computed_weights_are_gathered);
     tcase_add_test(t, batched_products_use_their_own_weights);
+    tcase_add_loop_test(t, split_products_are_summed, 0, sizeof splits / sizeof *splits);
+    tcase_add_test(t, long_streams_take_many_pages);
+    tcase_add_test(t, a_run_without_inputs_starts_at_the_host);
+    tcase_add_test(t, parameters_survive_a_repeat_that_starts_from_them);
+    tcase_add_test(t, values_read_late_in_a_repeat_keep_their_contents);
+    tcase_add_test(t, many_kernels_are_linked_past_the_host_window);
     suite_add_tcase(s, t);
     SRunner *sr = srunner_create(s);
     srunner_run_all(sr, CK_NORMAL);
