@@ -52,10 +52,8 @@ static int kernel_object(struct link *k, uint32_t index)
     log_event(k->options->log, LOG_LEVEL_INFO, "compile_kernels", "compiling kernel",
               "source=%s name=%s target=ipu21", kernel_info(spec->family)->source, name);
     int code = kernel_assemble(spec, object, k->error);
-    if (code != 0) {
-        ipu_error_wrap(k->error, "kernel %s", name);
+    if (code != 0)
         return code;
-    }
     log_event(k->options->log, LOG_LEVEL_INFO, "compile_kernels", "kernel artifact created",
               "key=%s", key);
     if (cache != NULL && cache->store != NULL && key[0] != '\0')

@@ -6,10 +6,13 @@
 #include "base/arena.h"
 #include "base/half.h"
 #include "base/hash.h"
+#include "compiler/lower/lower.h"
+#include "compiler/plan/plan.h"
+#ifndef CODEGEN_FLOWS_LOWER_ONLY
 #include "compiler/codegen/codegen.h"
 #include "compiler/place/place.h"
-#include "compiler/plan/plan.h"
 #include "device/driver/driver.h"
+#endif
 
 #include <check.h>
 #include <math.h>
@@ -403,14 +406,6 @@ static inline struct evaluation *evaluate(struct maker *m)
 
 /* --- compile and run ------------------------------------------------------------------------ */
 
-struct compiled {
-    struct program *program;
-    struct program_schedule *schedule;
-    struct package *package;
-    uint32_t region0[PROGRAM_TILES];
-    struct ipu_error error;
-};
-
 static inline void expect_ok(int code, const struct ipu_error *error)
 {
     if (code != 0)
@@ -428,6 +423,15 @@ static inline struct plan *plan_of(struct maker *m, unsigned search_ms)
     buffer_free(&state);
     return result.plans[0];
 }
+
+#ifndef CODEGEN_FLOWS_LOWER_ONLY
+struct compiled {
+    struct program *program;
+    struct program_schedule *schedule;
+    struct package *package;
+    uint32_t region0[PROGRAM_TILES];
+    struct ipu_error error;
+};
 
 static inline void lower_and_place(struct maker *m, const struct plan *plan, struct compiled *c,
                                    const struct codegen_options *options)
@@ -532,5 +536,7 @@ static inline struct device_summary run_flow(struct maker *m, const struct plan 
     package_destroy(c.package);
     return summary;
 }
+
+#endif
 
 #endif
