@@ -270,8 +270,8 @@ bool beam_run(struct space *space, unsigned width, uint32_t reach, uint32_t memo
 static uint64_t excess(const struct memory_use *use)
 {
     uint64_t over = use->total > PLAN_TILE_BYTES ? use->total - PLAN_TILE_BYTES : 0;
-    if (use->interleaved > PLAN_INTERLEAVED_BYTES)
-        over += use->interleaved - PLAN_INTERLEAVED_BYTES;
+    if (use->bound > PLAN_INTERLEAVED_BYTES)
+        over += use->bound - PLAN_INTERLEAVED_BYTES;
     return over;
 }
 

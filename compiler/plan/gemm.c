@@ -158,25 +158,32 @@ static struct lay *lay_scattered(struct space *s, const struct model_op *op,
     return lay_intern(s, 1);
 }
 
+/* A piece that is contiguous in its job's block is added where it lies, in front of or among the
+ * received ones (compiler/lower/reduce.c); any other is copied. */
+static bool piece_joins(const struct model_op *op, const struct plan_choice *c)
+{
+    return c->replicate || c->sr == 1 || ceil_div(ceil_div(op->panels, c->gn), c->sp) == 1;
+}
+
 /* Cycles of the exchange that brings partials to their owners. */
-static uint32_t reduce_exchange(const struct plan_choice *c, uint32_t rows, uint32_t panels,
+static uint32_t reduce_exchange(const struct model_op *op, const struct plan_choice *c,
                                 uint32_t jobs)
 {
     if (c->gk == 1)
         return 0;
+    uint32_t rows = ceil_div(op->rows, c->gm), panels = ceil_div(op->panels, c->gn);
     uint32_t block = rows * panels, piece_rows = ceil_div(rows, c->sr);
     uint32_t piece = piece_rows * ceil_div(panels, c->sp);
-    uint64_t receive, send, fragments;
-    if (c->replicate) {
-        receive = 8ull * block * (c->gk - 1u);
-        send = 8ull * block;
-        fragments = c->gk - 1u;
-    } else {
-        receive = 8ull * piece * (c->gk - 1u);
-        send = 8ull * (block - (c->sr * c->sp >= c->gk ? piece : 0));
-        fragments = (c->gk - 1ull) * (piece_rows == rows ? 1 : ceil_div(panels, c->sp));
-    }
-    uint64_t words = (receive > send ? receive : send) * jobs, runs = fragments * jobs;
+    uint64_t receive = 8ull * piece * (c->gk - 1u), send = 8ull * block;
+    uint64_t runs = (c->gk - 1ull) * (piece_rows == rows ? 1 : ceil_div(panels, c->sp)) * jobs;
+    if (!c->replicate && c->sr * c->sp >= c->gk)
+        send -= 8ull * piece;
+    uint64_t words = (receive > send ? receive : send) * jobs;
+    /* Sent from the granule that receives: no overlap past the way of the first word. */
+    uint64_t turns = (receive + send) * jobs - PLAN_PHASE_LATENCY;
+    if (piece_joins(op, c) && (uint64_t)(piece * c->gk + block) * 32 < PLAN_GRANULE_BYTES &&
+        (receive + send) * jobs > PLAN_PHASE_LATENCY && turns > words)
+        words = turns;
     uint64_t cycles =
         plan_cost_phase(words, runs > UINT32_MAX ? UINT32_MAX : (uint32_t)runs, !c->replicate);
     uint64_t receives = runs * c->gb * c->gm * c->gn * c->gk;
@@ -185,20 +192,30 @@ static uint32_t reduce_exchange(const struct plan_choice *c, uint32_t rows, uint
     return cycles > UINT32_MAX / 4 ? UINT32_MAX / 4 : (uint32_t)cycles;
 }
 
-static uint64_t reduce_compute(const struct plan_choice *c, uint32_t rows, uint32_t panels,
+/* Bytes by which the slots of joined partials can exceed their cells: the gaps between them. */
+uint64_t gemm_gap_bytes(const struct model_op *op, const struct plan_choice *c)
+{
+    if (c->gk == 1 || c->replicate || !piece_joins(op, c))
+        return 0;
+    uint64_t rows = ceil_div(op->rows, c->gm), panels = ceil_div(op->panels, c->gn);
+    uint64_t piece = (uint64_t)ceil_div((uint32_t)rows, c->sr) * ceil_div((uint32_t)panels, c->sp);
+    uint64_t widest = (rows * panels - piece) * 32 * (c->gk - 1u);
+    uint64_t allowed = piece * 32 * (c->gk - 1u) + PLAN_GAP_BYTES;
+    return widest < allowed ? widest : allowed;
+}
+
+static uint64_t reduce_compute(const struct model_op *op, const struct plan_choice *c,
                                uint32_t chunks, uint32_t jobs)
 {
     uint32_t parts = c->gk * chunks;
     if (parts == 1)
         return 0;
+    uint32_t rows = ceil_div(op->rows, c->gm), panels = ceil_div(op->panels, c->gn);
     uint32_t cells = rows * panels;
     uint64_t cycles = 0;
     if (!c->replicate && c->gk > 1) {
-        uint32_t piece_rows = ceil_div(rows, c->sr), piece_panels = ceil_div(panels, c->sp);
-        cells = piece_rows * piece_panels;
-        /* The own partial is added where it lies when its piece is contiguous; else it is copied.
-         */
-        if (piece_rows < rows && piece_panels > 1)
+        cells = ceil_div(rows, c->sr) * ceil_div(panels, c->sp);
+        if (!piece_joins(op, c))
             cycles = plan_cost_copy(cells * 32);
     }
     return (cycles + plan_cost_reduce(cells, parts)) * jobs;
@@ -251,8 +268,8 @@ uint32_t gemm_compute_cycles(struct space *space, const struct model_op *op,
     uint64_t cycles = gemm_call_cycles(space, rows, inners - (chunks - 1) * c->chunk, panels);
     if (chunks > 1)
         cycles += (uint64_t)gemm_call_cycles(space, rows, c->chunk, panels) * (chunks - 1);
-    cycles = cycles * jobs + reduce_compute(c, rows, panels, chunks, jobs);
-    *exchange = reduce_exchange(c, rows, panels, jobs);
+    cycles = cycles * jobs + reduce_compute(op, c, chunks, jobs);
+    *exchange = reduce_exchange(op, c, jobs);
     return cycles > UINT32_MAX / 4 ? UINT32_MAX / 4 : (uint32_t)cycles;
 }
 

@@ -113,9 +113,9 @@ struct solution {
 
 struct memory_use {
     uint64_t total, interleaved, standard; /* peaks over tiles and time, bytes */
-    uint64_t largest_standard;             /* largest single standard buffer */
-    uint32_t tile, op;                     /* where the total peaks */
-    uint64_t op_bytes;                     /* of that: what the operation itself needs */
+    uint64_t bound; /* peak of what only region 1 can hold: interleaved and large buffers */
+    uint64_t largest_standard; /* largest single standard buffer */
+    uint32_t tile, op;         /* where the total peaks */
 };
 
 struct u32_list {
@@ -192,6 +192,8 @@ bool lay_emit(const struct lay *lay, struct arena *arena, struct plan_layout *ou
 
 /* gemm.c: layouts and own cost of a GEMM choice. */
 void gemm_ready(struct space *space, const struct model_op *op, struct cand *cand);
+/* Bytes by which a tile's slots for partials may exceed their cells, per job. */
+uint64_t gemm_gap_bytes(const struct model_op *op, const struct plan_choice *c);
 /* The boxes of the right operand, made at first use; NULL when memory is out. */
 struct lay *gemm_right(struct space *space, const struct model_op *op, struct cand *cand);
 uint32_t gemm_group(uint32_t batch, uint32_t groups, uint32_t b);

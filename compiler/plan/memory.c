@@ -3,8 +3,8 @@
  * Resident all the time: host operands in the boxes that their users need, once per member of a
  * sequence. By lifetime: results. While an operation runs: gathered operands, partials, received
  * partials. GEMM weights, products and partials count as interleaved (kernels.def); all else may
- * lie anywhere. Every buffer is charged PLAN_BUFFER_OVERHEAD for its tail and alignment.
- * Fails (false) only for lack of memory.
+ * lie anywhere, but large buffers find no room in region 0. Every buffer is charged
+ * PLAN_BUFFER_OVERHEAD for its tail and alignment. Fails (false) only for lack of memory.
  */
 #include "compiler/plan/internal.h"
 
@@ -12,23 +12,39 @@
 
 #include <string.h>
 
+struct tile_bytes {
+    uint64_t standard, interleaved;
+    uint64_t large, fitting; /* standard buffers too large to share region 0; the largest of them
+                                that fits it alone */
+};
+
 struct tally {
     struct space *space;
     const uint16_t *pick;
-    uint64_t *standard, *interleaved;           /* by tile: at the present step */
-    uint64_t *base_standard, *base_interleaved; /* by tile: resident */
+    struct tile_bytes *now; /* by tile: resident, then at the present step */
     uint64_t largest_standard;
 };
 
-static void add_bytes(struct tally *t, uint32_t tile, uint64_t bytes, uint64_t buffers,
-                      bool interleaved)
+/* `pieces` allocations of `times` members each make up the bytes. */
+static void add_bytes(struct tally *t, uint32_t tile, uint64_t bytes, uint64_t pieces,
+                      uint64_t times, bool interleaved)
 {
+    struct tile_bytes *to = &t->now[tile];
     if (bytes == 0)
         return;
-    if (!interleaved && bytes / (buffers ? buffers : 1) > t->largest_standard)
-        t->largest_standard = bytes / (buffers ? buffers : 1);
-    bytes += buffers * PLAN_BUFFER_OVERHEAD;
-    (interleaved ? t->interleaved : t->standard)[tile] += bytes;
+    uint64_t whole = bytes + pieces * times * PLAN_BUFFER_OVERHEAD;
+    uint64_t piece = whole / (pieces ? pieces : 1);
+    if (interleaved) {
+        to->interleaved += whole;
+        return;
+    }
+    to->standard += whole;
+    t->largest_standard = piece > t->largest_standard ? piece : t->largest_standard;
+    if (piece <= PLAN_REGION0_BYTES / 2)
+        return;
+    to->large += whole;
+    if (piece <= PLAN_REGION0_BYTES && piece > to->fitting)
+        to->fitting = piece;
 }
 
 static void add_cells(struct tally *t, const struct lay *lay, uint64_t cell_bytes, uint64_t times,
@@ -36,7 +52,7 @@ static void add_cells(struct tally *t, const struct lay *lay, uint64_t cell_byte
 {
     for (uint32_t tile = 0; tile < t->space->tiles; tile++)
         add_bytes(t, tile, lay->cells[tile] * cell_bytes * times,
-                  (lay->own_at[tile + 1] - lay->own_at[tile]) * times, interleaved);
+                  lay->own_at[tile + 1] - lay->own_at[tile], times, interleaved);
 }
 
 /* GEMM weights in coefficient order: 512 bytes a panel of 16 inner rows. */
@@ -49,7 +65,7 @@ static void add_weights(struct tally *t, const struct lay *need, uint64_t copies
             uint64_t inners = (need->row_cut[r + 1] - need->row_cut[r] + 15u) / 16u;
             bytes += inners * (need->panel_cut[p + 1] - need->panel_cut[p]) * 512;
         }
-        add_bytes(t, tile, bytes * copies, (need->own_at[tile + 1] - need->own_at[tile]) * copies,
+        add_bytes(t, tile, bytes * copies, need->own_at[tile + 1] - need->own_at[tile], copies,
                   true);
     }
 }
@@ -72,7 +88,7 @@ static void add_second(struct tally *t, const struct model_op *op, const struct 
                 cells +=
                     op->flow->broadcast == FLOW_COLUMN ? out->row_cut[r + 1] - out->row_cut[r] : 1;
         }
-        add_bytes(t, tile, cells * cell_bytes * copies, blocks * copies, false);
+        add_bytes(t, tile, cells * cell_bytes * copies, blocks, copies, false);
     }
 }
 
@@ -136,7 +152,7 @@ static void add_gathered(struct tally *t, const struct lay *from, const struct l
     for (uint32_t tile = 0; tile < t->space->tiles; tile++)
         if (need->cells[tile] > 0 && !traffic_local(from, need, tile))
             add_bytes(t, tile, need->cells[tile] * 32ull,
-                      need->own_at[tile + 1] - need->own_at[tile], false);
+                      need->own_at[tile + 1] - need->own_at[tile], 1, false);
 }
 
 static void add_gemm_step(struct tally *t, uint32_t index)
@@ -151,12 +167,17 @@ static void add_gemm_step(struct tally *t, uint32_t index)
         add_weights(t, cand->need_b, 1);
         for (uint32_t tile = 0; tile < s->tiles; tile++) /* gathered cells and index table */
             add_bytes(t, tile, cand->need_b->cells[tile] * 64ull,
-                      2 * (cand->need_b->own_at[tile + 1] - cand->need_b->own_at[tile]), false);
+                      2 * (cand->need_b->own_at[tile + 1] - cand->need_b->own_at[tile]), 1, false);
     }
     if (cand->parts == 1)
         return;
     add_cells(t, cand->partial, 32, cand->parts / cand->choice.gk, true);
-    add_cells(t, cand->out, 32, cand->parts, true); /* the slots: the product writes one of them */
+    /* The slots of the sum: the product writes one of them. */
+    add_cells(t, cand->out, 32, cand->parts, true);
+    for (uint32_t tile = 0; tile < s->tiles; tile++) {
+        uint64_t jobs = cand->partial->own_at[tile + 1] - cand->partial->own_at[tile];
+        add_bytes(t, tile, gemm_gap_bytes(op, &cand->choice) * jobs, 0, 1, true);
+    }
 }
 
 static void add_elementwise_step(struct tally *t, uint32_t index)
@@ -169,8 +190,8 @@ static void add_elementwise_step(struct tally *t, uint32_t index)
     if (op->flow->kind == FLOW_PERMUTE) {
         struct cand *cand = candidate_get(s, index, t->pick[index]);
         for (uint32_t tile = 0; tile < s->tiles; tile++) {
-            add_bytes(t, tile, cand->cells[tile] * in, 1, false);
-            add_bytes(t, tile, out->cells[tile] * 32ull, 1, false); /* index table */
+            add_bytes(t, tile, cand->cells[tile] * in, 1, 1, false);
+            add_bytes(t, tile, out->cells[tile] * 32ull, 1, 1, false); /* index table */
         }
         return;
     }
@@ -205,39 +226,35 @@ static void add_live(struct tally *t, uint32_t position)
     }
 }
 
-static void note_peak(const struct tally *t, uint32_t op, const uint64_t *before,
-                      struct memory_use *use)
+static void note_peak(const struct tally *t, uint32_t op, struct memory_use *use)
 {
     for (uint32_t tile = 0; tile < t->space->tiles; tile++) {
-        uint64_t standard = t->standard[tile], interleaved = t->interleaved[tile];
-        use->standard = standard > use->standard ? standard : use->standard;
-        use->interleaved = interleaved > use->interleaved ? interleaved : use->interleaved;
-        if (standard + interleaved > use->total) {
-            use->total = standard + interleaved;
+        const struct tile_bytes *b = &t->now[tile];
+        uint64_t bound = b->interleaved + b->large - b->fitting;
+        use->standard = b->standard > use->standard ? b->standard : use->standard;
+        use->interleaved = b->interleaved > use->interleaved ? b->interleaved : use->interleaved;
+        use->bound = bound > use->bound ? bound : use->bound;
+        if (b->standard + b->interleaved > use->total) {
+            use->total = b->standard + b->interleaved;
             use->tile = tile;
             use->op = op;
-            use->op_bytes = use->total - before[tile];
         }
     }
 }
 
-static void run_steps(struct tally *t, uint64_t *before, struct memory_use *use)
+static void run_steps(struct tally *t, const struct tile_bytes *resident, struct memory_use *use)
 {
     struct space *s = t->space;
-    size_t bytes = sizeof(uint64_t) * s->tiles;
     for (uint32_t n = 0; n < s->model->op_count; n++) {
         uint32_t index = s->model->order[n];
         const struct model_op *op = &s->model->ops[index];
-        memcpy(t->standard, t->base_standard, bytes);
-        memcpy(t->interleaved, t->base_interleaved, bytes);
+        memcpy(t->now, resident, sizeof *resident * s->tiles);
         add_live(t, op->position);
-        for (uint32_t tile = 0; tile < s->tiles; tile++)
-            before[tile] = t->standard[tile] + t->interleaved[tile];
         if (op->flow->kind == FLOW_GEMM)
             add_gemm_step(t, index);
         else if (op->flow->kind != FLOW_REPEAT)
             add_elementwise_step(t, index);
-        note_peak(t, index, before, use);
+        note_peak(t, index, use);
     }
 }
 
@@ -246,33 +263,28 @@ bool solution_memory(struct space *space, const uint16_t *pick, struct memory_us
     *use = (struct memory_use){0};
     if (!solution_layouts(space, pick))
         return false;
-    uint64_t *arrays = ipu_calloc(5 * (size_t)space->tiles, sizeof *arrays);
-    if (arrays == NULL) {
-        space->oom = true;
-        return false;
-    }
-    uint64_t *base_standard = arrays, *base_interleaved = arrays + space->tiles;
-    struct tally t = {space, pick, base_standard, base_interleaved, NULL, NULL, 0};
-    for (uint32_t i = 0; i < space->model->op_count; i++) {
+    struct tile_bytes *bytes = ipu_calloc(2 * (size_t)space->tiles, sizeof *bytes);
+    struct tally t = {space, pick, bytes, 0};
+    space->oom |= bytes == NULL;
+    for (uint32_t i = 0; !space->oom && i < space->model->op_count; i++) {
         if (space->model->ops[i].flow->kind == FLOW_REPEAT)
             add_initial(&t, &space->model->ops[i]);
         else
             add_resident(&t, i);
     }
-    t.base_standard = base_standard;
-    t.base_interleaved = base_interleaved;
-    t.standard = arrays + 2 * (size_t)space->tiles;
-    t.interleaved = arrays + 3 * (size_t)space->tiles;
-    run_steps(&t, arrays + 4 * (size_t)space->tiles, use);
+    if (!space->oom) {
+        t.now = bytes + space->tiles;
+        run_steps(&t, bytes, use);
+    }
     use->largest_standard = t.largest_standard;
-    ipu_free(arrays);
+    ipu_free(bytes);
     space->units += 1 + (uint64_t)space->model->op_count * space->tiles / 100;
     return !space->oom;
 }
 
 bool memory_fits(const struct memory_use *use)
 {
-    return use->total <= PLAN_TILE_BYTES && use->interleaved <= PLAN_INTERLEAVED_BYTES;
+    return use->total <= PLAN_TILE_BYTES && use->bound <= PLAN_INTERLEAVED_BYTES;
 }
 
 /* Bytes that the candidate alone takes on its fullest tile, for the memory price. */

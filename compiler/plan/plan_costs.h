@@ -14,13 +14,14 @@
 #include <stdint.h>
 
 enum {
-    PLAN_COST_VERSION = 1, /* raised when any price changes: stored search states lose validity */
+    PLAN_COST_VERSION = 2, /* raised when any price changes: stored search states lose validity */
 
-    /* One exchange phase: internal sync 90 (facts/timing.md 3) and the call of the row [G]. */
-    PLAN_PHASE_OVERHEAD = 130,
+    /* One exchange phase: entry 14, internal sync 90 (facts/timing.md 3), call of the row 14,
+     * as code generation emits them [D]. */
+    PLAN_PHASE_OVERHEAD = 118,
     /* From slot 0 to the pointer slot of a receiver, and the guard behind the last word: fitted to
      * schedules of compiler/exchange over 8..9720 words, error under 6 % [F]. */
-    PLAN_PHASE_LATENCY = 96,
+    PLAN_PHASE_LATENCY = 104,
     /* Fewest events between two runs at one port: source select and pointer [D]. */
     PLAN_RUN_MINIMUM = 3,
     /* Time of a schedule over its busiest port, in 1/16. Multicasts that several tiles hear wait
@@ -40,8 +41,11 @@ enum {
     /* Tensor space of a tile: 624 KiB less runtime, kernels, program, rows, host window. Planning
      * keeps a margin for placement (granule rules, alignment). [G] */
     PLAN_TILE_BYTES = 508 * 1024,
-    PLAN_INTERLEAVED_BYTES = 408 * 1024,
-    PLAN_BUFFER_OVERHEAD = 96, /* over-read tail of 64 and alignment of 32 (kernels.h) */
+    PLAN_INTERLEAVED_BYTES = 408 * 1024, /* region 1 */
+    PLAN_REGION0_BYTES = 140 * 1024,     /* 0x5c000 to region 1, less the granule rules */
+    PLAN_GAP_BYTES = 8192,               /* gaps that lowering allows between joined partials */
+    PLAN_GRANULE_BYTES = 32768,          /* conflict granule of region 1 (facts/memory.md 2) */
+    PLAN_BUFFER_OVERHEAD = 96,           /* over-read tail of 64 and alignment of 32 (kernels.h) */
 
     /* Most inner panels summed in one f16 partial: keeps relative RMS below 2e-3. */
     PLAN_CHUNK_PANELS = 40,

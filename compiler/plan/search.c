@@ -46,14 +46,15 @@ static int no_memory(struct ipu_error *error)
     return ipu_error_set(error, IPU_ERR_NO_MEMORY, "plan: no memory for the search");
 }
 
-static int no_fit(const struct space *space, const struct memory_use *use, struct ipu_error *error)
+static int no_fit(struct space *space, const struct solution *leanest, const struct memory_use *use,
+                  struct ipu_error *error)
 {
     const struct model_op *op = &space->model->ops[use->op];
     static const char *const names[] = {"matmul", "add",     "gelu",  "relu",
                                         "cast",   "permute", "repeat"};
     const char *label = op->flow->label != NULL ? op->flow->label : "";
     bool interleaved = use->total <= PLAN_TILE_BYTES;
-    uint64_t needed = interleaved ? use->interleaved : use->total;
+    uint64_t needed = interleaved ? use->bound : use->total;
     uint64_t there = interleaved ? PLAN_INTERLEAVED_BYTES : PLAN_TILE_BYTES;
     return ipu_error_set(
         error, IPU_ERR_NO_FIT,
@@ -61,7 +62,8 @@ static int no_fit(const struct space *space, const struct memory_use *use, struc
         "%llu of them for this operation alone, and has %llu",
         op->op, names[op->flow->kind], *label ? " " : "", label, space->tiles,
         (unsigned long long)needed, interleaved ? "interleaved memory" : "memory",
-        (unsigned long long)use->op_bytes, (unsigned long long)there);
+        (unsigned long long)candidate_bytes(space, use->op, leanest->pick[use->op]),
+        (unsigned long long)there);
 }
 
 /* Small graphs get 40 ms, full-size layers about 1.5 s. Random starts reach the same plans as the
@@ -157,7 +159,7 @@ static int fresh_start(struct search *search, struct ipu_error *error)
     if (!solution_new(search->space, &first))
         return no_memory(error);
     if (!baseline_run(search->space, &first, &use))
-        return search->space->oom ? no_memory(error) : no_fit(search->space, &use, error);
+        return search->space->oom ? no_memory(error) : no_fit(search->space, &first, &use, error);
     pool_offer(&search->pool, search->space, &first);
     return 0;
 }

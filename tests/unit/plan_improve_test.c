@@ -314,6 +314,29 @@ START_TEST(memory_counts_every_resident_weight)
 }
 END_TEST
 
+START_TEST(large_buffers_count_against_region_1)
+{
+    /* A left operand of more than region 0 beside weights and products: 64 x 4000 x 512 x 512. */
+    struct flow_builder *b = build_begin(64);
+    uint32_t x = build_tensor(b, 0, FLOW_INPUT, 4000, 512);
+    build_output(b, build_gemm(b, 0, x, 512));
+    open_space(b);
+    uint32_t count = space->classes[0].count;
+    unsigned larger = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct memory_use use;
+        uint16_t pick = (uint16_t)i;
+        ck_assert(solution_memory(space, &pick, &use));
+        ck_assert_uint_ge(use.bound, use.interleaved);
+        if (use.largest_standard > PLAN_REGION0_BYTES) {
+            ck_assert_uint_ge(use.bound, use.interleaved + PLAN_REGION0_BYTES);
+            larger++;
+        }
+    }
+    ck_assert_uint_gt(larger, 0);
+}
+END_TEST
+
 START_TEST(lean_plans_fit_where_fast_ones_do_not)
 {
     /* 64 tiles with 5 x 4 MiB of weights: no room for a second copy. */
@@ -346,6 +369,7 @@ int main(void)
     tcase_add_test(cases, pool_keeps_the_best_of_each_family);
     tcase_add_test(cases, first_plan_takes_little_work);
     tcase_add_test(cases, memory_counts_every_resident_weight);
+    tcase_add_test(cases, large_buffers_count_against_region_1);
     tcase_add_test(cases, lean_plans_fit_where_fast_ones_do_not);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
