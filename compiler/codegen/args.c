@@ -69,26 +69,32 @@ static uint32_t arg_value(struct tile_code *t, const struct program_arg *a, uint
 uint32_t args_add(struct tile_code *t, const struct program_call *call, bool *moving)
 {
     const struct program *p = t->codegen->program;
-    unsigned count = kernel_info(p->specs[call->spec].family)->arg_count;
-    uint32_t block[KERNEL_MAX_ARGS], iterations = 1, offset = 0;
+    const struct kernel_spec *spec = &p->specs[call->spec];
+    unsigned count = kernel_info(spec->family)->arg_count;
+    uint32_t bytes = 4 * kernel_block_words(spec->family);
+    uint32_t args[KERNEL_MAX_ARGS] = {0}, block[KERNEL_MAX_BLOCK], iterations = 1, offset = 0;
     *moving = args_move(p, call);
     for (unsigned i = 0; *moving && i < count; i++)
         if (call->args[i].kind == PROGRAM_BUFFER && p->buffers[call->args[i].index].members > 1)
             iterations = p->buffers[call->args[i].index].members;
     if (*moving) {
         offset = t->loop_bytes;
-        t->loop_bytes += (4 * count + 7) & ~7u;
+        t->loop_bytes += (bytes + 7) & ~7u;
     }
     uint32_t set = t->loop_base;
     for (unsigned i = 0; i < count; i++)
-        block[i] = arg_value(t, &call->args[i], 0);
+        args[i] = arg_value(t, &call->args[i], 0);
+    if (!kernel_block(spec, args, block))
+        t->refused = call;
     if (!*moving)
-        return data_add(t, block, 4 * count);
+        return data_add(t, block, bytes);
     for (uint32_t n = 0; n < iterations; n++) {
         for (unsigned i = 0; i < count; i++)
             if (call->args[i].kind == PROGRAM_BUFFER)
-                block[i] = arg_value(t, &call->args[i], n);
-        data_write(t, set + offset + n * t->loop_stride, block, 4 * count);
+                args[i] = arg_value(t, &call->args[i], n);
+        if (!kernel_block(spec, args, block))
+            t->refused = call;
+        data_write(t, set + offset + n * t->loop_stride, block, bytes);
     }
     return offset;
 }

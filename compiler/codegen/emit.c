@@ -118,7 +118,7 @@ static uint32_t moving_bytes(const struct tile_code *t, uint32_t s)
         for (uint32_t k = first; k < first + count; k++) {
             const struct program_call *call = &p->steps[i].calls[k];
             if (args_move(p, call))
-                bytes += (4 * kernel_info(p->specs[call->spec].family)->arg_count + 7) & ~7u;
+                bytes += (4 * kernel_block_words(p->specs[call->spec].family) + 7) & ~7u;
         }
     }
     return bytes;
@@ -209,6 +209,13 @@ int emit_tile(struct tile_code *t, struct ipu_error *error)
     t->host_words += t->code_count - computed;
     code_set(t, 10, run);
     code_word(t, ipu21_br(10));
+    if (t->refused != NULL) {
+        char name[KERNEL_NAME_BYTES];
+        kernel_name(&t->codegen->program->specs[t->refused->spec], name);
+        return ipu_error_set(error, IPU_ERR_INTERNAL,
+                             "codegen: a call of tile %u is beyond the reach of the kernel %s",
+                             t->tile, name);
+    }
     if (t->failed)
         return ipu_error_set(error, IPU_ERR_NO_MEMORY, "codegen: out of memory");
     return 0;

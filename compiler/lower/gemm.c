@@ -231,7 +231,8 @@ static bool emit_job(struct gemm *g, uint32_t step, const struct plan_gemm_job *
         struct kernel_spec spec;
         memset(&spec, 0, sizeof spec);
         spec.family = KERNEL_GEMM_F16;
-        const uint32_t params[] = {1, n * 16, job->panels * 16, pair[0], pair[1]};
+        const uint32_t weights_kind = o->x.stride > KERNEL_GEMM_NEAR_STRIDE ? 3 : 1;
+        const uint32_t params[] = {weights_kind, n * 16, job->panels * 16, pair[0], pair[1]};
         memcpy(spec.params, params, sizeof params);
         struct program_call *call = call_new(g->l, step, job->tile, &spec);
         if (call == NULL)

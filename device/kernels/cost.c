@@ -14,7 +14,7 @@
 enum {
     CALL = 2 * IPU21_SUPERVISOR_BRANCH + IPU21_SUPERVISOR_DEPENDENCY + IPU21_WORKER_LAUNCH +
            IPU21_SYNC_LOCAL - 1,
-    PACED_MINIMUM = 512 /* copy.S */
+    PACED_MINIMUM = 256 /* bytes: six atoms a worker */
 };
 
 static uint32_t call(uint32_t slots)
@@ -31,30 +31,32 @@ static uint32_t share(uint32_t units)
 static uint32_t reduce_slots(uint32_t n, uint32_t partials)
 {
     if (partials == 1)
-        return 21 + 3 * n;
-    return partials == 2 ? 18 + 3 * n : 25 + (partials + 3) * n;
+        return 11 + 3 * n;
+    return partials == 2 ? 9 + 3 * n : 12 + (partials + 3) * n;
 }
 
 static uint32_t gelu_slots(uint32_t n)
 {
-    return n == 1 ? 21 : 17 + 8 * n;
+    return n == 1 ? 16 : 9 + 8 * n;
 }
 
 static uint32_t bias_gelu_slots(uint32_t columns, uint32_t rows)
 {
-    return 18 + columns * (rows == 1 ? 19 : 13 + 9 * rows);
+    return 12 + columns * (rows == 1 ? 19 : 13 + 9 * rows);
 }
 
-/* The paced path needs the buffers in different 32 KiB blocks; its test costs the supervisor 33
- * cycles. Without pointers the plain path is priced. */
+/* Without pointers the plain path is priced. */
+bool cost_copy_paced(const uint32_t args[])
+{
+    uint32_t from = args[0], to = args[1], bytes = args[2];
+    return from && to && bytes >= PACED_MINIMUM &&
+           ((from + bytes - 1) >> 15 < to >> 15 || (to + bytes - 1) >> 15 < from >> 15);
+}
+
 static uint32_t copy_cycles(const uint32_t args[])
 {
-    uint32_t from = args[0], to = args[1], bytes = args[2], n = share(bytes / 8);
-    if (bytes < PACED_MINIMUM)
-        return call(14 + 2 * n);
-    bool paced =
-        from && to && ((from + bytes - 1) >> 15 < to >> 15 || (to + bytes - 1) >> 15 < from >> 15);
-    return paced ? 33 + call(20 + n) : 33 + call(14 + 2 * n);
+    uint32_t n = share(args[2] / 8);
+    return cost_copy_paced(args) ? call(10 + n) : call(6 + 2 * n);
 }
 
 uint32_t kernel_copy_list_cycles(const uint32_t (*entries)[3], uint32_t count)
@@ -73,23 +75,23 @@ static uint32_t elementwise_cycles(enum kernel_family family, uint32_t count)
     case KERNEL_GELU_F16:
         return call(gelu_slots(share(count / 4)));
     case KERNEL_RELU_F16:
-        return call(12 + 2 * share(count / 4));
+        return call(6 + 2 * share(count / 4));
     case KERNEL_RELU_F32:
-        return call(12 + 2 * share(count / 2));
+        return call(6 + 2 * share(count / 2));
     case KERNEL_GELU_F32:
-        return call(13 + 18 * share(count / 2));
+        return call(7 + 18 * share(count / 2));
     case KERNEL_ADD_F16:
-        return call(14 + 3 * share(count / 4));
+        return call(7 + 3 * share(count / 4));
     case KERNEL_ADD_F32:
-        return call(14 + 3 * share(count / 2));
+        return call(7 + 3 * share(count / 2));
     case KERNEL_CAST_F16_F32:
-        return call(12 + 3 * share(count / 4));
+        return call(6 + 3 * share(count / 4));
     case KERNEL_CAST_F32_F16:
-        return call(14 + 3 * share(count / 4));
+        return call(7 + 3 * share(count / 4));
     case KERNEL_GATHER16:
-        return call(14 + 6 * share(count / 2));
+        return call(6 + 6 * share(count / 2));
     default:
-        return call(12 + 5 * share(count / 2)); /* GATHER32 */
+        return call(6 + 5 * share(count / 2)); /* GATHER32 */
     }
 }
 
@@ -97,17 +99,17 @@ static uint32_t vector_cycles(enum kernel_family family, uint32_t rows, uint32_t
 {
     switch (family) {
     case KERNEL_ADD_ROW_F16:
-        return call(15 + share(4 * panels) * (10 + 2 * rows));
+        return call(9 + share(4 * panels) * (10 + 2 * rows));
     case KERNEL_ADD_ROW_F32:
-        return call(15 + share(8 * panels) * (10 + 2 * rows));
+        return call(9 + share(8 * panels) * (10 + 2 * rows));
     case KERNEL_BIAS_RELU_F16:
-        return call(16 + share(4 * panels) * (11 + 2 * rows));
+        return call(10 + share(4 * panels) * (11 + 2 * rows));
     case KERNEL_BIAS_GELU_F16:
         return call(bias_gelu_slots(share(4 * panels), rows));
     case KERNEL_ADD_COLUMN_F16:
-        return call(17 + share(rows) * (6 + 8 * panels));
+        return call(9 + share(rows) * (6 + 8 * panels));
     default:
-        return call(17 + share(rows) * (6 + 16 * panels)); /* ADD_COLUMN_F32 */
+        return call(9 + share(rows) * (6 + 16 * panels)); /* ADD_COLUMN_F32 */
     }
 }
 
@@ -142,7 +144,7 @@ uint32_t kernel_cycles(const struct kernel_spec *spec, const uint32_t args[KERNE
     case KERNEL_COPY_LIST:
         return call(13 + 6 * share(args[1]));
     case KERNEL_FILL:
-        return call(12 + share(args[1] / 8));
+        return call(6 + share(args[1] / 8));
     case KERNEL_FAMILIES:
         break;
     }

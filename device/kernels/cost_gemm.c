@@ -148,56 +148,26 @@ static void word2(struct line *l, uint32_t w)
 
 static void table2(struct line *l)
 {
-    if (l->inner > 1)
-        op(l, M3, M5);
-    op(l, 0, M1);
+    if (l->n * WORKERS > l->rows)
+        op(l, M0, M1);
     op(l, 0, M6);
-    if (l->inner > 1) {
-        coefficients(l, 4);
-        op(l, M5 | M2, M5);
-        coefficients(l, 2);
-    } else {
-        op(l, M2, M5);
-        coefficients(l, 3);
-    }
-    coefficients(l, 2);
-    op(l, M4 | M5, M4);
-    op(l, M1 | M5, M1);
+    coefficients(l, 5);
     for (uint32_t w = 0; w < WORKERS; w++)
         word2(l, w);
 }
 
-static void stride_word(struct line *l, unsigned reg, unsigned temp)
-{
-    if (l->inner == 1)
-        return;
-    if (l->far) {
-        op(l, M3, reg);
-        return;
-    }
-    op(l, M3, temp);
-    op(l, M3, reg);
-    coefficients(l, 2);
-    op(l, temp, 0);
-    op(l, reg, reg);
-    op(l, 0, temp);
-    coefficients(l, 4);
-    op(l, reg, reg);
-    coefficients(l, 5);
-    op(l, reg | temp, reg);
-}
-
 static void table_n(struct line *l)
 {
-    op(l, M4 | M2, M4);
-    if (l->m >= 3)
-        stride_word(l, M1, M6);
-    stride_word(l, M5, M6);
+    if (l->inner > 1) {
+        op(l, M0, M5);
+        if (l->m >= 3)
+            op(l, M0, M1);
+    }
     op(l, 0, M6);
-    coefficients(l, 4);
+    coefficients(l, 5);
     for (uint32_t w = 0; l->n * w < l->rows && w < WORKERS; w++) {
-        op(l, M4 | M6, 0);
         bool full = l->n * w + l->n <= l->rows;
+        op(l, M4 | M6, 0);
         if (!full && l->m < 3)
             op(l, M4 | M6, 0);
         else if (l->inner > 1)
@@ -221,8 +191,6 @@ static void prologue(struct line *l, const uint32_t params[])
     l->t += IPU21_SUPERVISOR_PUT - 1;
     if (!two)
         return;
-    op(l, M5, M5);
-    coefficients(l, 5);
     op(l, M5, 0);
     l->t += taken ? IPU21_SUPERVISOR_BRANCH - 1 : 0;
 }

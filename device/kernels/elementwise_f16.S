@@ -4,8 +4,8 @@
 #include "elementwise.inc"
 
 #ifdef KERNEL_RELU_F16
-    unary 2, f16v4max $a2:3, $a0:1, $azeros
+    unary f16v4max $a2:3, $a0:1, $azeros
 #endif
 #ifdef KERNEL_ADD_F16
-    binary 2, f16v4add $a2:3, $a0:1, $a2:3
+    binary f16v4add $a2:3, $a0:1, $a2:3
 #endif

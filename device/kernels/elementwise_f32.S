@@ -7,41 +7,35 @@
 #include "elementwise.inc"
 
 #ifdef KERNEL_RELU_F32
-    unary 1, f32v2max $a2:3, $a0:1, $azeros
+    unary f32v2max $a2:3, $a0:1, $azeros
 #endif
 #ifdef KERNEL_ADD_F32
-    binary 1, f32v2add $a2:3, $a0:1, $a2:3
+    binary f32v2add $a2:3, $a0:1, $a2:3
 #endif
 #ifdef KERNEL_GELU_F32
 #define K0 0x3f4c422a               /* sqrt(2/pi) = 0.79788456 */
 #define K1 0x3d122279               /* 0.044715 sqrt(2/pi) = 0.035677407 */
-    kernel_begin
+    kernel_begin 3
     {
-        ld32 $m5, VB, $mzero, 2
+        ld32 $m1, VB, $mzero, 0
         setzi $a6, K0 & 0xfffff
     }
     {
-        ld32 $m7, WB, $mzero, RT_WORD_SHARE_1
+        ld64step $a0:1, $mzero, $m1+=, 6
         or $a6, $a6, K0 & 0xfff00000
     }
     {
-        add $m7, $m7, $m5
+        ld32 $m2, VB, $mzero, 1
         setzi $a7, K1 & 0xfffff
     }
     {
-        mul $m7, $m7, 10923
+        ld32 $m7, VB, $mzero, 2
         or $a7, $a7, K1 & 0xfff00000
     }
     {
-        shr $m7, $m7, 17
+        nop
         or $a4, $azero, 0x3f000000      // 0.5
     }
-    worker_offset $m4
-    ld32 $m1, VB, $mzero, 0
-    ld32 $m2, VB, $mzero, 1
-    mov $m5, $m4
-    ld64step $a0:1, $m1, $m4+=, 6
-    .align 8
     {
         rpt $m7, 9
         fnop
@@ -79,11 +73,11 @@
         f32v2add $a2:3, $a4:B, $a2:3
     }
     {
-        ld64step $a0:1, $m1, $m4+=, 6
+        ld64step $a0:1, $mzero, $m1+=, 6
         f32v2mul $a2:3, $a0:1, $a2:3
     }
     {
-        st64step $a2:3, $m2, $m5+=, 6
+        st64step $a2:3, $mzero, $m2+=, 6
         fnop
     }
     exitz $mzero

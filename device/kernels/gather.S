@@ -6,27 +6,23 @@
 
 #include "common.inc"
 
-    kernel_begin
-    ld32 $m5, VB, $mzero, 3
-    worker_units $m7, $m5, 1
-    worker_offset $m6
+    kernel_begin 4                  // record {table, source, destination, pairs}
     ld32 $m1, VB, $mzero, 0
     ld32 $m2, VB, $mzero, 1
     ld32 $m3, VB, $mzero, 2
-    shr $m4, $m6, 1                 // 4 w: table, and destination halves
+    ld32 $m7, VB, $mzero, 3
 #ifdef KERNEL_GATHER16
-    mov $m5, $m4
     .align 8
     {
         rpt $m7, 5
         fnop
     }
     {
-        ldz16step $m8, $m1, $m4+=, 1
+        ldz16step $m8, $mzero, $m1+=, 1
         fnop
     }
     {
-        ldz16step $m9, $m1, $m4+=, 11
+        ldz16step $m9, $mzero, $m1+=, 11
         fnop
     }
     {
@@ -42,7 +38,7 @@
         sort4x16lo $a0, $a0, $a1
     }
     {
-        st32step $a0, $m3, $m5+=, 6
+        st32step $a0, $mzero, $m3+=, 6
         fnop
     }
 #endif
@@ -53,11 +49,11 @@
         fnop
     }
     {
-        ldz16step $m8, $m1, $m4+=, 1
+        ldz16step $m8, $mzero, $m1+=, 1
         fnop
     }
     {
-        ldz16step $m9, $m1, $m4+=, 11
+        ldz16step $m9, $mzero, $m1+=, 11
         fnop
     }
     {
@@ -69,7 +65,7 @@
         fnop
     }
     {
-        st64step $a0:1, $m3, $m6+=, 6
+        st64step $a0:1, $mzero, $m3+=, 6
         fnop
     }
 #endif

@@ -7,7 +7,7 @@
 // eight auxiliary-lane instructions an atom. f16v4mix forms the polynomial in f32 (TAS holds
 // {k1, k0}) but hands out the result of its previous use; so a step starts atom g and finishes atom
 // g-1, and its first bundle stores atom g-2. Every finite input gives a finite result: powers
-// saturate, tanh is then +-1. The last f16v4mix takes zeros in, which leaves the accumulators clear.
+// saturate, tanh is then +-1. The last f16v4mix takes zeros in, which clears the accumulators.
 
 #include "common.inc"
 
@@ -16,7 +16,7 @@
 // Atom g in $a4:5; h of atom g-1 in \old, which becomes the result g-1.
 .macro gelu_step new, old
     {
-        st64step \new, $m2, $m5+=, 6
+        st64step \new, $mzero, $m2+=, 6
         f16v4mul \new, $a6:BL, $a4:5
     }
     gelu_rest \new, \old
@@ -47,7 +47,7 @@
         f16v4mul $a4:5, $a4:5, \old
     }
     {
-        ld64step $a4:5, $m1, $m4+=, 6   // after the last atom: over-read
+        ld64step $a4:5, $mzero, $m1+=, 6   // after the last atom: over-read
         f16v4add \old, \old, $a4:5
     }
 .endm
@@ -57,54 +57,46 @@
     f16v2tanh $a5, $a5
     f16v4mul $a4:5, $a4:5, \last
     f16v4add \last, \last, $a4:5
-    st64step \last, $m2, $m5+=, 6
+    st64step \last, $mzero, $m2+=, 6
     exitz $mzero
 .endm
 
-    kernel_begin
+    kernel_begin 3                  // record {in, out, atoms}
     {
-        ld32 $m6, VB, $mzero, 2
+        ld32 $m1, VB, $mzero, 0
         setzi $a6, K0K1 & 0xfffff
     }
     {
-        ld32 $m7, WB, $mzero, RT_WORD_SHARE_2
+        ld64step $a4:5, $mzero, $m1+=, 6
         or $a6, $a6, K0K1 & 0xfff00000
     }
     {
-        add $m7, $m7, $m6
+        ld32 $m7, VB, $mzero, 2
         uput $TAS, $a6
     }
     {
-        mul $m7, $m7, 10923
-        setzi $a6, 0x3800               // 0.5
-    }
-    shr $m7, $m7, 18
-    brz $m7, done
-    worker_offset $m4
-    ld32 $m1, VB, $mzero, 0
-    mov $m5, $m4
-    ld64step $a4:5, $m1, $m4+=, 6
-    {
         ld32 $m2, VB, $mzero, 1
-        f16v4mul $a0:1, $a6:BL, $a4:5
+        setzi $a6, 0x3800               // 0.5
     }
     {
         add $m7, $m7, -2
-        f16v4mul $a4:5, $a0:1, $a0:1
+        f16v4mul $a0:1, $a6:BL, $a4:5
     }
     {
         shr $m6, $m7, 1
+        f16v4mul $a4:5, $a0:1, $a0:1
+    }
+    {
+        ld64step $a2:3, $mzero, $m1+=, 6
         f16v4mul $a4:5, $a4:5, $a0:1
     }
     {
-        brneg $m7, one
+        brneg $m7, few
         f16v4mix $a4:5, $a4:5, $a0:1
     }
-    ld64step $a4:5, $m1, $m4+=, 6
-    .align 8
     {
         and $m7, $m7, 1
-        f16v4mul $a2:3, $a6:BL, $a4:5
+        f16v4mul $a2:3, $a6:BL, $a2:3
     }
     gelu_rest $a2:3, $a0:1
     {
@@ -118,7 +110,7 @@
         fnop
     }
     {
-        st64step $a0:1, $m2, $m5+=, 6
+        st64step $a0:1, $mzero, $m2+=, 6
         f16v4mix $a4:5, $azeros, $azeros
     }
     gelu_finish $a2:3
@@ -126,12 +118,16 @@
 odd:
     gelu_step $a0:1, $a2:3
     {
-        st64step $a2:3, $m2, $m5+=, 6
+        st64step $a2:3, $mzero, $m2+=, 6
         f16v4mix $a4:5, $azeros, $azeros
     }
     gelu_finish $a0:1
-one:
-    f16v4mix $a4:5, $azeros, $azeros
+few:
+    {
+        add $m7, $m7, 1                 // 0 for one atom, -1 for none
+        f16v4mix $a4:5, $azeros, $azeros
+    }
+    brnz $m7, done
     gelu_finish $a0:1
 done:
     exitz $mzero

@@ -1,7 +1,10 @@
 // gemm_f16: out[rows x C] = x[rows x K] . w, f16 in and out, f16 partials over K.
 //
-// ABI (kernels.h): $m0 = {x, w, out, rows, x_stride, out_stride}. rows is R0 or R1. x and out are
-// in PANEL order, w is a sequence of 512-byte coefficient panels, columns outer.
+// ABI (kernels.h): arguments {x, w, out, rows, x_stride, out_stride}; rows is R0 or R1. x and out
+// are in PANEL order, w is a sequence of 512-byte coefficient panels, columns outer. The block is
+// {w, x, x_stride, D, rows != R0, word 5, word 6, out_stride}, made by block.c: D is word 0 of the
+// workers below; words 5 and 6 are the way of idle workers (one and two rows) or the strides of the
+// full workers and of the last one (more rows).
 //
 // Scheme: per coefficient panel the supervisor fills the 64 AMP weight slots (CCCSLOAD moves by
 // itself, so the whole of w needs one put) and launches the workers with VERTEX_BASE = x + w 32 n:
@@ -141,7 +144,7 @@ last_\t:
     .worker
     .align 8
 start_\s:
-    worker_offset $m8
+    ld32 $m8, WB, $mzero, RT_WORD_OFFSET
     cmpult $m9, $m8, 8 * q_\s
     .if KP == 1
     gemm_branch only, \s, \w, \m
@@ -238,67 +241,34 @@ middle_\s:
 .endm
 
 .macro gemm_table2 s
-    .if KP > 1
-    mul $m5, $m3, KP - 1
-    setzi $m1, RT_WORKER_SCRATCH + SPILL
-    setzi $m6, RT_WORKER_SCRATCH
-    coefficients 4
-    add $m5, $m5, $m2               // x of the last panel
-    coefficients 2
-    .else
-    setzi $m1, RT_WORKER_SCRATCH + SPILL
-    setzi $m6, RT_WORKER_SCRATCH
-    mov $m5, $m2
-    coefficients 3
+    .if n_\s * 6 > rows_\s
+    ld32 $m1, $m0, $mzero, 5
     .endif
-    coefficients 2
-    sub $m4, $m4, $m5
-    sub $m1, $m1, $m5
+    setzi $m6, RT_WORKER_SCRATCH
+    coefficients 5
     .irp w, 0, 1, 2, 3, 4, 5
     gemm_word2 \s, \w
     .endr
 .endm
 
-// Word 1 for \rows rows a worker -> \reg; \temp is clobbered.
-.macro gemm_stride_word reg, temp, s, rows
-    .if KP == 1
-    .elseif far
-    add \reg, $m3, -32 * (\rows)
-    .else
-    cmpult \temp, $m3, 8 * (511 + 4 * (\rows))
-    shr \reg, $m3, 3
-    coefficients 2
-    brz \temp, far_stride
-    add \reg, \reg, 1 - 4 * (\rows)
-    setzi \temp, ((1 - 4 * (\rows)) & 0x3ff) << 10
-    coefficients 4
-    and \reg, \reg, 0x3ff
-    coefficients 5
-    add \reg, \reg, \temp
-    .endif
-.endm
-
 .macro gemm_tablen s
-    sub $m4, $m4, $m2
-    .if m_\s >= 3
-    gemm_stride_word $m1, $m6, \s, m_\s
+    .if KP > 1
+    ld32 $m5, $m0, $mzero, 5
+        .if m_\s >= 3
+    ld32 $m1, $m0, $mzero, 6
+        .endif
     .endif
-    gemm_stride_word $m5, $m6, \s, n_\s
     setzi $m6, RT_WORKER_SCRATCH
-    coefficients 4
+    coefficients 5
     .irp w, 0, 1, 2, 3, 4, 5
         .if n_\s * \w < rows_\s
     st32 $m4, $m6, $mzero, 64 * \w
-            .if n_\s * \w + n_\s <= rows_\s
-                .if KP > 1
-    st32 $m5, $m6, $mzero, 64 * \w + 1
-                .endif
-            .elseif m_\s >= 3
-                .if KP > 1
-    st32 $m1, $m6, $mzero, 64 * \w + 1
-                .endif
-            .else
+            .if n_\s * \w + n_\s > rows_\s && m_\s < 3
     st32 $m4, $m6, $mzero, 64 * \w + 1
+            .elseif KP > 1 && n_\s * \w + n_\s > rows_\s
+    st32 $m1, $m6, $mzero, 64 * \w + 1
+            .elseif KP > 1
+    st32 $m5, $m6, $mzero, 64 * \w + 1
             .endif
         .endif
     .endr
@@ -306,8 +276,8 @@ middle_\s:
 
 // The next column: out and with it word 0 (and word 1 for two rows) move on.
 .macro gemm_column s
-    ld32 $m5, $m0, $mzero, 5
-    ld32 $m2, $m0, $mzero, 0
+    ld32 $m5, $m0, $mzero, 7
+    ld32 $m2, $m0, $mzero, 1
     setzi $m1, RT_WORKER_SCRATCH
     sync 2
     .set slot, 0
@@ -378,34 +348,27 @@ next_\s:
     .type ENTRY, @function
     .supervisor
 ENTRY:
-    ld32 $m1, $m0, $mzero, 1
-    ld32 $m2, $m0, $mzero, 0
-    ld32 $m3, $m0, $mzero, 4
-    ld32 $m4, $m0, $mzero, 2
+    ld32 $m1, $m0, $mzero, 0
+    ld32 $m2, $m0, $mzero, 1
+    ld32 $m3, $m0, $mzero, 2
+    ld32 $m4, $m0, $mzero, 3
     .if R0 != R1
-    ld32 $m5, $m0, $mzero, 3
+    ld32 $m5, $m0, $mzero, 4
     .endif
     put $CCCSLOAD, $m1
     .set slot, 0
     .if R0 != R1
-    cmpeq $m5, $m5, R0
-    coefficients 5
-    brz $m5, rows_b_entry
+    brnz $m5, rows_b_entry
     .endif
     gemm_section a, a, R0
     .if R0 != R1
 rows_b_entry:
-    .set slot, 5
+    .set slot, 0
         .if (R0 + 5) / 6 == (R1 + 5) / 6
     gemm_section b, a, R1
         .else
     gemm_section b, b, R1
         .endif
-    .endif
-
-    .if KP > 1 && !far && R1 > 12
-far_stride:
-    trap 0
     .endif
 
     gemm_workers n_a, na, 0

@@ -1,12 +1,12 @@
 /* The tile kernels: names, sources, specialisation, arguments, operand rules and cycle costs.
  *
  * KERNEL ABI. A kernel is a supervisor routine: `call $m10, <entry>` with $m0 = byte address (a
- * multiple of 8) of its argument block, 32-bit words in the order of kernels.def. It may change
- * $m0..$m6 and $m10, keeps $m7..$m9 and $m11, leaves every worker inactive (`sync 2` passed) and
- * returns with `br $m10`. How it starts its workers is its own affair. Exchange base registers are
- * untouched. FP_ICTL is 0 while kernels run: overflow saturates, nothing traps. The accumulators
- * AACC odd-numbered (the delay line of the AMP) are zero at entry and at return; the runtime clears
- * them at start. Kernels may use the 256-byte worker scratch areas (device/runtime/runtime.h).
+ * multiple of 8) of its argument block, which kernel_block() makes from the arguments of
+ * kernels.def. It may change $m0..$m6 and $m10, keeps $m7..$m9 and $m11, leaves every worker
+ * inactive (`sync 2` passed) and returns with `br $m10`. Exchange base registers are untouched.
+ * FP_ICTL is 0 while kernels run: overflow saturates, nothing traps. All accumulators are zero at
+ * entry and at return; the runtime clears them at start. Kernels may use the worker scratch areas
+ * (device/runtime/runtime.h).
  *
  * DATA. An f16 or f32 matrix block of R rows and P panels is stored in PANEL order: panel p
  * (16 columns) is R consecutive cells, a cell is 16 consecutive elements of one row (32 bytes f16,
@@ -42,15 +42,16 @@ enum {
     KERNEL_MAX_PARAMS = 5,
     KERNEL_MAX_ARGS = 8,
     KERNEL_NAME_BYTES = 96,
+    KERNEL_MAX_BLOCK = 42, /* words */
     /* Few-row GEMMs let idle workers read up to five cells past the last row of `x`. */
     KERNEL_OVERREAD = 192,
     /* Rows that one call can serve: what the GEMM's stride fields reach. */
     KERNEL_GEMM_MAX_ROWS = 768,
     /* x_stride up to this many bytes needs no bit 1 in the first GEMM parameter. */
     KERNEL_GEMM_NEAR_STRIDE = 4160,
-    /* Units that a call can deal out to its workers: atoms of 8 bytes (COPY, FILL, elementwise),
-     * four elements (casts), words or pairs (gathers). */
-    KERNEL_MAX_UNITS = 32000
+    /* Atoms of 8 bytes, or copy-list entries, that a call can deal out to its workers. */
+    KERNEL_MAX_UNITS = 300000,
+    KERNEL_MAX_LIST = 32000
 };
 
 /* One specialised kernel: family and compile-time parameters (unused ones 0). For GEMM_F16:
@@ -91,6 +92,15 @@ IPU_MUST_CHECK int kernel_assemble_runtime(struct buffer *object, struct ipu_err
 /* SHA-256 over everything that decides the object of a spec: sources, includes, defines, assembler
  * version, flag set. Empty text when hashing failed. */
 void kernel_key(const struct kernel_spec *spec, char text[65]);
+
+/* Argument block of a call: what $m0 points at. For most families it holds a record for each
+ * worker, so that no worker computes its share of the work. kernel_block() returns false when the
+ * arguments are beyond the kernel: GEMM rows that the spec does not serve, an x_stride that needs
+ * bit 1, more than KERNEL_MAX_UNITS units. Addresses must be final. */
+unsigned kernel_block_words(enum kernel_family family);
+IPU_MUST_CHECK bool kernel_block(const struct kernel_spec *spec,
+                                 const uint32_t args[KERNEL_MAX_ARGS],
+                                 uint32_t block[KERNEL_MAX_BLOCK]);
 
 /* Cycles of one call with the given argument values. Pointer arguments are ignored, except that
  * COPY prices its paced path when source and destination are given and lie in different elements.

@@ -9,88 +9,81 @@
 
 #include "common.inc"
 
-    kernel_begin
-    ld32 $m5, VB, $mzero, 3
-    worker_units $m7, $m5, 2
-    worker_offset $m4               // in the block
-    ld32 $m6, VB, $mzero, 4         // partials
-    ld32 $m1, VB, $mzero, 0
-    ld32 $m2, VB, $mzero, 2
-    ld32 $m3, VB, $mzero, 1
-    mov $m5, $m4
-    cmpeq $m8, $m6, 2
-    brz $m8, many
+// Record {in, out, n, p, step, jump} for n atoms of P partials. P = 2: n, 0, the second block.
+// More: n - 1, P - 2, in_stride in atoms, atoms from the last partial to the next atom's first.
+// P = 1: -1 - n, 1.
 
-    add $m3, $m1, $m3               // second block
-    mov $m6, $m4
-    ld64step $a0:1, $m1, $m4+=, 6
-    .align 8
+    kernel_begin 6
+    ld32 $m8, VB, $mzero, 3
+    ld32 $m1, VB, $mzero, 0
+    ld32 $m2, VB, $mzero, 1
+    ld32 $m3, VB, $mzero, 4
+    ld32 $m7, VB, $mzero, 2
+    brnz $m8, many
+
+    ld64step $a0:1, $mzero, $m1+=, 6
     {
         rpt $m7, 2
         fnop
     }
     {
-        ld64step $a2:3, $m3, $m6+=, 6
+        ld64step $a2:3, $mzero, $m3+=, 6
         fnop
     }
     {
-        ld64step $a0:1, $m1, $m4+=, 6   // one atom past the last: over-read
+        ld64step $a0:1, $mzero, $m1+=, 6    // one atom past the last: over-read
         f16v4add $a2:3, $a0:1, $a2:3
     }
     {
-        st64step $a2:3, $m2, $m5+=, 6
+        st64step $a2:3, $mzero, $m2+=, 6
         fnop
     }
     exitz $mzero
 
-many:
-    brz $m7, done
-    add $m8, $m6, -1                // inner loop count
-    shr $m3, $m3, 3                 // stride in atoms
-    mul $m9, $m8, $m3
-    sub $m9, 6, $m9                 // from the last partial to the next atom's first
-    add $m7, $m7, -1
-    brz $m8, single
-    add $m8, $m8, -1
-    ld64step $a0:1, $m1, $m4+=, $m3
     .align 8
+many:
+    brneg $m7, few
+    ld64step $a0:1, $mzero, $m1+=, $m3
+    {
+        ld32 $m9, VB, $mzero, 5
+        fnop
+    }
     {
         rpt $m8, 0
         fnop
     }
     {
-        ld64step $a0:1, $m1, $m4+=, $m3
+        ld64step $a0:1, $mzero, $m1+=, $m3
         f16v4acc $a0:1
     }
     {
-        ld64step $a0:1, $m1, $m4+=, $m9
+        ld64step $a0:1, $mzero, $m1+=, $m9
         f16v4acc $a0:1
     }
     {
         bri middle
         f16v4acc $a0:1
     }
-    .align 8
 again:
     {
         rpt $m8, 0
         f16v2gina $a3, $azero, 0
     }
     {
-        ld64step $a0:1, $m1, $m4+=, $m3
+        ld64step $a0:1, $mzero, $m1+=, $m3
         f16v4acc $a0:1
     }
     {
-        ld64step $a0:1, $m1, $m4+=, $m9
+        ld64step $a0:1, $mzero, $m1+=, $m9
         f16v4acc $a0:1
     }
     {
-        st64step $a2:3, $m2, $m5+=, 6
+        st64step $a2:3, $mzero, $m2+=, 6
         f16v4acc $a0:1
     }
 middle:
     {
-        ld64step $a0:1, $m1, $m4+=, $m3 // past the last atom: over-read
+        ld64step $a0:1, $mzero, $m1+=, $m3  // past the last atom: over-read
         f16v2gina $a2, $azero, 0
     }
     {
@@ -98,13 +91,17 @@ middle:
         fnop
     }
     f16v2gina $a3, $azero, 0
-    st64step $a2:3, $m2, $m5+=, 6
+    st64step $a2:3, $mzero, $m2+=, 6
 done:
     exitz $mzero
 
-single:                             // one partial: a copy
-    ld64step $a0:1, $m1, $m4+=, 6
-    st64step $a0:1, $m2, $m5+=, 6
+few:                                // no atom, or a copy of one block
+    add $m7, $m7, 1
+    brz $m7, done
+    sub $m7, -1, $m7
+single:
+    ld64step $a0:1, $mzero, $m1+=, 6
+    st64step $a0:1, $mzero, $m2+=, 6
     brnzdec $m7, single
     exitz $mzero
     kernel_end

@@ -29,6 +29,7 @@ struct harness {
     uint32_t spread; /* allowed difference between the phases */
     uint64_t start;  /* cycle of the image's entry: moves the call against the barrel's phase */
     struct asm_image image;
+    struct kernel_spec spec;
 };
 
 /* Without the call, a branch to address 0 stands in its place: the difference of the two stops is
@@ -98,6 +99,7 @@ static UNUSED void harness_open(struct harness *h, const struct kernel_spec *spe
 {
     memset(h, 0, sizeof *h);
     h->random = 1;
+    h->spec = *spec;
     h->spread = IPU21_SLOTS - 1;
     h->sram = ipu_calloc(1, IPU21_SRAM_BYTES);
     ck_assert_ptr_nonnull(h->sram);
@@ -165,8 +167,11 @@ static UNUSED uint64_t harness_run(struct harness *h)
 /* One call; checks the registers that the ABI keeps, the zero accumulators and the cost. */
 static UNUSED uint32_t harness_call(struct harness *h, const uint32_t *args, unsigned count)
 {
-    for (unsigned i = 0; i < count; i++)
-        poke32(h, HARNESS_ARGS + 4 * i, args[i]);
+    uint32_t all[KERNEL_MAX_ARGS] = {0}, block[KERNEL_MAX_BLOCK];
+    memcpy(all, args, count * 4);
+    ck_assert(kernel_block(&h->spec, all, block));
+    for (unsigned i = 0; i < kernel_block_words(h->spec.family); i++)
+        poke32(h, HARNESS_ARGS + 4 * i, block[i]);
     uint32_t site = asm_image_symbol(&h->image, "site"), call = peek32(h, site);
     poke32(h, site, HARNESS_BRANCH_ZERO);
     uint64_t without = harness_run(h);
