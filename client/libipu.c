@@ -31,7 +31,7 @@ static int gone(const struct ipu_client *client, const char *why, struct ipu_err
 {
     return ipu_error_set(error, IPU_ERR_UNREACHABLE,
                          "the connection to ipud at %s was lost (%s); jobs go on if it still runs: "
-                         "see `ipuctl list`",
+                         "see `ipuctl status`",
                          client->path, why);
 }
 
@@ -181,7 +181,8 @@ int client_receive(struct ipu_client *client, uint32_t call, struct frame *frame
             short events;
             rc = wait_socket(client, false, wake, &events, error);
             if (rc == 1) {
-                *woken = true;
+                if (woken)
+                    *woken = true;
                 return ipu_error_set(error, IPU_ERR_CANCELLED, "interrupted");
             }
             if (rc == 0)

@@ -13,6 +13,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -37,13 +38,15 @@ static int run_load(struct store *store, struct storeq_op *op)
 
 static uint64_t resident_bytes(void)
 {
-    unsigned long long total = 0, resident = 0;
-    FILE *file = fopen("/proc/self/statm", "re");
+    char text[128] = "", *second;
+    FILE *file = fopen("/proc/self/statm", "re"); /* pages: total, resident, ... */
     if (!file)
         return 0;
-    if (fscanf(file, "%llu %llu", &total, &resident) != 2)
-        resident = 0;
+    size_t n = fread(text, 1, sizeof text - 1, file);
     fclose(file);
+    text[n] = '\0';
+    strtoull(text, &second, 10);
+    uint64_t resident = strtoull(second, NULL, 10);
     return resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 

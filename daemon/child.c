@@ -17,6 +17,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -269,9 +270,7 @@ static void send_phase(struct child *child, const struct log_record *record)
 {
     Ipu__Worker__Phase phase = IPU__WORKER__PHASE__INIT;
     const char *elapsed = strstr(record->fields, "elapsed_ms=");
-    unsigned long long ms = 0;
-    if (elapsed)
-        sscanf(elapsed, "elapsed_ms=%llu", &ms);
+    unsigned long long ms = elapsed ? strtoull(elapsed + strlen("elapsed_ms="), NULL, 10) : 0;
     phase.phase = (char *)record->phase;
     phase.elapsed_ms = (double)ms;
     phase.success = strstr(record->fields, "success=true") != NULL;

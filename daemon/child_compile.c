@@ -37,7 +37,7 @@ static long option(int argc, char **argv, const char *name)
 {
     for (int i = 1; i + 1 < argc; i++)
         if (strcmp(argv[i], name) == 0)
-            return atol(argv[i + 1]);
+            return strtol(argv[i + 1], NULL, 10);
     return 0;
 }
 
@@ -296,7 +296,7 @@ static int run_check(struct worker *worker, const Ipu__Worker__CheckTask *task,
     int rc = bytes && outputs ? 0 : ipu_error_set(error, IPU_ERR_NO_MEMORY, "out of memory");
     if (rc == 0)
         rc = receive_workload(worker, task->workload, task->workload_bytes, task->resident, error);
-    for (size_t i = 0; rc == 0 && i < count; i++) {
+    for (size_t i = 0; rc == 0 && bytes && outputs && i < count; i++) {
         rc = child_receive_bytes(worker->child, task->outputs[i]->bytes, &bytes[i], error);
         outputs[i] = (struct compile_output){task->outputs[i]->name, bytes[i].data, bytes[i].size};
     }

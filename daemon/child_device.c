@@ -261,7 +261,7 @@ int child_device_main(const struct engine *engine, int argc, char **argv)
     };
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     setrlimit(RLIMIT_CORE, &none);
-    owner.child = child_create(atoi(option(argc, argv, "--fd", "3")));
+    owner.child = child_create((int)strtol(option(argc, argv, "--fd", "3"), NULL, 10));
     if (!owner.child)
         return 70;
     Ipu__Worker__Ready ready = IPU__WORKER__READY__INIT;

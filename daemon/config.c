@@ -170,10 +170,10 @@ static int walk_options(struct config *config, int argc, char **argv, bool files
                         struct ipu_error *error)
 {
     for (int i = 1; i < argc; i++) {
-        char name[128];
-        const char *value;
+        char name[128] = "";
+        const char *value = NULL;
         int rc = take_option(argc, argv, &i, name, &value, error);
-        if (rc)
+        if (rc || !value)
             return rc;
         bool is_file = strcmp(name, "config") == 0;
         if (is_file && files)

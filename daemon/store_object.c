@@ -358,7 +358,7 @@ int store_object_put(struct store *store, enum store_kind kind, const void *data
 {
     struct store_upload *upload;
     int rc = store_upload_begin(store, kind, size, &upload, error);
-    if (rc)
+    if (!upload)
         return rc;
     rc = store_upload_append(store, upload, data, size, error);
     if (rc) {
@@ -463,7 +463,7 @@ int store_object_read(struct store *store, const struct store_object *object, st
     size_t before = out->size;
     int rc = store_reader_open(store, object, &reader, error);
     bool last = false;
-    while (rc == 0 && !last)
+    while (rc == 0 && reader && !last)
         rc = store_reader_next(store, reader, out, &last, error);
     if (rc)
         out->size = before;

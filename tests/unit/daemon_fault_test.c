@@ -256,7 +256,7 @@ static void arm(int argc, char **argv)
 {
     const char *fail = getenv("FAKE_ALLOC_FAIL");
     if (fail && argc > 1 && strcmp(argv[1], "--state-dir") == 0) {
-        ipu_alloc_fail_after(atol(fail), 1);
+        ipu_alloc_fail_after(strtol(fail, NULL, 10), 1);
         unsetenv("FAKE_ALLOC_FAIL");
     }
 }

@@ -233,7 +233,7 @@ START_TEST(workers_do_not_outlive_a_killed_daemon)
     fixture_end(SIGKILL);
     for (int i = 0; i < 3; i++) {
         ck_assert_int_ne(pids[i], 0);
-        for (int n = 0; n < 400 && kill(pids[i], 0) == 0; n++)
+        for (int n = 0; n < 800 && kill(pids[i], 0) == 0; n++)
             poll(NULL, 0, 5);
         ck_assert_int_ne(kill(pids[i], 0), 0);
     }

@@ -146,8 +146,8 @@ END_TEST
 START_TEST(memory_of_a_large_frame_is_bounded)
 {
     struct buffer bytes = {0};
-    struct frame frame;
-    uint8_t *body = calloc(1, 1 << 20);
+    struct frame frame = {0};
+    static uint8_t body[1 << 20];
     put(&bytes, IPU__RPC__FRAME_TYPE__FRAME_SUBMIT_CHUNK, 1, body, 1 << 20);
     for (size_t at = 0; at < bytes.size; at += 4096) {
         feed(bytes.data + at, bytes.size - at < 4096 ? bytes.size - at : 4096);
@@ -156,7 +156,6 @@ START_TEST(memory_of_a_large_frame_is_bounded)
     }
     ck_assert_uint_le(decoder.bytes.capacity, (1 << 20) + (256 << 10));
     ck_assert_uint_eq(frame.size, 1 << 20);
-    free(body);
     buffer_free(&bytes);
 }
 END_TEST
