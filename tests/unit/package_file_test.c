@@ -4,13 +4,13 @@
 #include "device/package/package.h"
 
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "device/ipu21/memory.h"
 
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { PARAMETER_TILES = 3, ENTRY = 0x4c014 };
 
@@ -555,20 +555,22 @@ START_TEST(a_twenty_megabyte_package_is_written_and_read_quickly)
     struct package *p = build_large(), *q = NULL;
     struct buffer out = {0};
     struct ipu_error error = {0};
-    uint64_t start = clock_ns();
+    /* Processor time: the host may be busy. */
+    clock_t start = clock();
     ck_assert_int_eq(package_write(p, &out, &error), 0);
-    uint64_t middle = clock_ns();
+    clock_t middle = clock();
     ck_assert_int_eq(package_read(out.data, out.size, &q, &error), 0);
-    uint64_t end = clock_ns();
+    clock_t end = clock();
     size_t count;
     package_nests(q, PACKAGE_INITIALIZE, &count);
     ck_assert_uint_eq(count, 147200);
     printf("package of %zu bytes: write %.1f ms, read %.1f ms\n", out.size,
-           (double)(middle - start) / 1e6, (double)(end - middle) / 1e6);
+           (double)(middle - start) * 1e3 / CLOCKS_PER_SEC,
+           (double)(end - middle) * 1e3 / CLOCKS_PER_SEC);
     ck_assert_uint_gt(out.size, 20000000);
     ck_assert_uint_lt(out.size, 24000000); /* the nests stay small beside 20 MB of blobs */
 #ifndef __SANITIZE_ADDRESS__
-    ck_assert_uint_lt(end - start, 400000000); /* 8 times the aim, for busy hosts */
+    ck_assert_int_lt(end - start, CLOCKS_PER_SEC * 2 / 5); /* 8 times the aim, for slow hosts */
 #endif
     package_destroy(p);
     package_destroy(q);
