@@ -417,7 +417,7 @@ void jobs_release(struct job *job)
 
 /* --- work for workers --- */
 
-static bool may_compile(void *context, uint32_t uid)
+bool jobs_may_compile(void *context, uint32_t uid)
 {
     const struct jobs *jobs = context;
     long active = 0;
@@ -430,7 +430,8 @@ struct job *jobs_next_compile(struct jobs *jobs)
 {
     if (jobs->daemon->draining || jobs->compile.count == 0)
         return NULL;
-    struct job *job = jobs_find(jobs, queue_pick(&jobs->compile, clock_ns(), may_compile, jobs));
+    struct job *job =
+        jobs_find(jobs, queue_pick(&jobs->compile, clock_ns(), jobs_may_compile, jobs));
     if (job) {
         job->row.attempts++;
         job_move(job, JOB_COMPILING, "");
@@ -624,64 +625,6 @@ void jobs_ended(struct job *job)
     watch_wake(job);
     job_unref(job);
     kick(daemon);
-}
-
-/* --- status --- */
-
-static void split_lines(char *text, Ipu__Rpc__JobStatus *status, char *lines[16])
-{
-    status->results = lines;
-    for (char *at = strtok(text, "\n"); at && status->n_results < 16; at = strtok(NULL, "\n"))
-        lines[status->n_results++] = at;
-}
-
-void jobs_status(const struct jobs *jobs, const struct store_job *row, Ipu__Rpc__JobStatus *status,
-                 struct jobs_scratch *scratch)
-{
-    struct job *job = jobs_find(jobs, row->id);
-    if (job)
-        row = &job->row;
-    ipu__rpc__job_status__init(status);
-    snprintf(scratch->reason, sizeof scratch->reason, "%s", row->reason);
-    snprintf(scratch->results, sizeof scratch->results, "%s", row->results);
-    hash_text(&row->workload, scratch->workload);
-    scratch->package[0] = '\0';
-    if (row->has_package)
-        hash_text(&row->package, scratch->package);
-    status->job = row->id;
-    status->name = (char *)row->name;
-    status->uid = row->uid;
-    status->state = (Ipu__Rpc__JobState)row->state;
-    status->code = row->code;
-    status->reason = scratch->reason;
-    status->priority = row->priority;
-    status->attempts = row->attempts;
-    status->submitted_us = row->submitted_us;
-    status->started_us = row->started_us;
-    status->finished_us = row->finished_us;
-    status->workload = scratch->workload;
-    status->package = scratch->package;
-    status->package_cached = row->package_cached;
-    status->cycles = row->cycles;
-    status->compile_ms = row->compile_ms;
-    status->run_ms = row->run_ms;
-    status->check_ms = row->check_ms;
-    status->detached = row->detached;
-    status->last_sequence = row->last_sequence;
-    split_lines(scratch->results, status, scratch->lines);
-    if (!job)
-        return;
-    status->position = jobs_position(job);
-    status->phase = job->phase;
-    status->progress = job->progress;
-    status->shared_with = job->shares ? job->shares->row.id : 0;
-    if (job->state == JOB_ENDING) { /* not committed yet: nobody may be told the outcome */
-        status->state = IPU__RPC__JOB_STATE__JOB_CHECKING;
-        status->code = 0;
-        status->reason = (char *)"the outcome is being stored";
-        status->n_results = 0;
-        status->finished_us = 0;
-    }
 }
 
 /* --- the manager itself --- */

@@ -40,6 +40,8 @@ void jobs_stop(struct job *job, enum job_stop why);
 void jobs_hold(struct job *job);
 void jobs_release(struct job *job);
 
+/* Whether the user may have one more compile at work; `jobs` is a struct jobs. */
+bool jobs_may_compile(void *jobs, uint32_t uid);
 /* Position in the line of its state, 1 = next, 0 = not waiting. */
 unsigned jobs_position(const struct job *job);
 /* Fills `status` from a row, and from the job when it is in memory. Strings refer to both and to

@@ -66,6 +66,7 @@ START_TEST(queued_job_leaves_at_once)
     uint64_t job = fixture_detach(client, "plain", 3);
     ck_assert_int_eq(fixture_status(client, job)->state, IPU__RPC__JOB_STATE__JOB_QUEUED);
     ck_assert_uint_eq(fixture_status(client, job)->position, 2); /* one compile a user, of two */
+    ck_assert_ptr_nonnull(strstr(fixture_status(client, job)->reason, "1 compiles at work"));
     uint64_t start = clock_ns();
     cancel(job);
     ck_assert_int_eq(fixture_follow(client, job)->state, IPU__RPC__JOB_STATE__JOB_CANCELLED);
@@ -82,6 +83,7 @@ START_TEST(waiting_job_leaves_at_once)
     uint64_t job = fixture_detach(client, "plain", 3);
     fixture_await(client, job, IPU__RPC__JOB_STATE__JOB_WAITING);
     ck_assert_uint_eq(fixture_status(client, job)->position, 1);
+    ck_assert_str_eq(fixture_status(client, job)->reason, "waits for the device, which is running");
     cancel(job);
     ck_assert_int_eq(fixture_follow(client, job)->state, IPU__RPC__JOB_STATE__JOB_CANCELLED);
     cancel(first);

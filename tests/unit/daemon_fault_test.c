@@ -200,6 +200,30 @@ START_TEST(allocation_failures_are_answered_and_leave_no_trace)
 }
 END_TEST
 
+START_TEST(worker_limits_end_the_job_that_exceeds_them)
+{
+#ifdef __SANITIZE_ADDRESS__
+    if (_i == 1)
+        return; /* the sanitizer's own memory is beyond any limit */
+#endif
+    ipu_close(client);
+    fixture_end(SIGTERM);
+    fx.options[0] = _i == 0 ? "--worker-cpu-s" : "--worker-memory-mib";
+    fx.options[1] = _i == 0 ? "1" : "900";
+    fixture_start();
+    client = fixture_connect();
+    uint64_t job;
+    const Ipu__Rpc__JobStatus *status;
+    ck_assert_int_eq(fixture_run(client, _i == 0 ? "spin" : "hungry", 1, NULL, NULL, &job, &status),
+                     0);
+    ck_assert_int_eq(status->state, IPU__RPC__JOB_STATE__JOB_FAILED);
+    ck_assert_msg(strstr(status->reason, _i == 0 ? "CPU time limit" : "out of memory") != NULL,
+                  "%s", status->reason);
+    ck_assert_int_eq(fixture_run(client, "plain", 1, NULL, NULL, &job, &status), 0);
+    ck_assert_int_eq(status->state, IPU__RPC__JOB_STATE__JOB_DONE);
+}
+END_TEST
+
 /* --- settings --- */
 
 struct config_row {
@@ -278,6 +302,7 @@ int main(int argc, char **argv)
     tcase_add_test(tc, job_that_cannot_fit_the_cache_fails_with_the_numbers);
     tcase_add_test(tc, slow_reader_sees_a_gap_and_can_read_it_later);
     tcase_add_loop_test(tc, allocation_failures_are_answered_and_leave_no_trace, 0, 40);
+    tcase_add_loop_test(tc, worker_limits_end_the_job_that_exceeds_them, 0, 2);
     tcase_add_loop_test(tc, settings_are_checked_and_named, 0,
                         sizeof config_rows / sizeof config_rows[0]);
     tcase_add_test(tc, command_line_wins_over_the_file);

@@ -2,10 +2,10 @@
  * way on demand. The words in a workload's name say what happens: "badgraph", "nofit", "crash",
  * "hang", "stubborn" (ignores cancellation), "slow", "kernel", "runfault", "runcrash", "runhang",
  * "runstubborn", "wrong", "checkcrash", "chatty" (20,000 log
- * records), "big" (8 MiB package and output), "once" (dies only the
- * first time, marked by the file $FAKE_MARK). A package is the workload's name and a checksum of
- * its bytes; a run gives that checksum; a check compares it with the workload. Every real call is
- * noted in $FAKE_LOG.
+ * records), "spin" (uses CPU time without end), "hungry" (takes 1 GiB), "big" (8 MiB package and
+ * output), "once" (dies only the first time, marked by the file $FAKE_MARK). A package is the
+ * workload's name and a checksum of its bytes; a run gives that checksum; a check compares it with
+ * the workload. Every real call is noted in $FAKE_LOG.
  */
 #ifndef IPU_TESTS_FAKE_ENGINE_H
 #define IPU_TESTS_FAKE_ENGINE_H
@@ -106,6 +106,13 @@ static inline int fake_compile(const void *workload, size_t size,
     for (int i = 0; strstr(name, "chatty") && i < 20000; i++)
         log_event(options->log, LOG_LEVEL_INFO, "lower_mid", "tried a recipe",
                   "recipe=%d text=\"%0200d\"", i, i);
+    volatile unsigned spins = 0;
+    while (strstr(name, "spin"))
+        spins = spins + 1;
+    uint8_t *hoard = strstr(name, "hungry") ? malloc((size_t)1 << 30) : NULL;
+    if (strstr(name, "hungry") && !hoard)
+        return ipu_error_set(error, IPU_ERR_NO_MEMORY, "out of memory");
+    free(hoard);
     if (strstr(name, "nofit"))
         return ipu_error_set(error, IPU_ERR_NO_FIT, "needs 712 KiB, has 611 KiB");
     bool later = strstr(name, "runcrash") || strstr(name, "checkcrash");
