@@ -82,13 +82,15 @@ static void gemm_block(const struct kernel_spec *spec, const uint32_t args[], ui
 
 static void reduce_record(const uint32_t a[], uint32_t w, uint32_t r[])
 {
-    uint32_t n = share(a[3] / 4, w), partials = a[4], stride = a[1];
-    r[0] = at(a[0], w, ATOM);
-    r[1] = at(a[2], w, ATOM);
-    r[2] = partials == 2 ? n : partials == 1 ? 0u - 1 - n : n - 1;
-    r[3] = partials == 1 ? 1 : partials - 2;
-    r[4] = partials == 2 ? r[0] + stride : stride / ATOM;
-    r[5] = IPU21_WORKERS - (partials - 1) * (stride / ATOM);
+    bool wide = cost_reduce_wide(a);
+    uint32_t unit = wide ? 2 * ATOM : ATOM, n = share(2 * a[3] / unit, w);
+    uint32_t partials = a[4], stride = a[1];
+    r[0] = at(a[0], w, unit);
+    r[1] = at(a[2], w, unit);
+    r[2] = partials == 2 ? n : wide || partials == 1 ? 0u - 1 - n : n - 1;
+    r[3] = partials == 1 ? 0u - 1 : partials - 2;
+    r[4] = partials == 2 ? r[0] + stride : stride / unit;
+    r[5] = IPU21_WORKERS - (partials - 1) * (stride / unit);
 }
 
 /* The two addresses of ldst64pace as tapack would pack them: load, then store in the upper bits. */

@@ -28,11 +28,28 @@ static uint32_t share(uint32_t units)
     return cost_ceil_div(units, IPU21_WORKERS);
 }
 
-static uint32_t reduce_slots(uint32_t n, uint32_t partials)
+static uint32_t reduce_narrow_slots(const uint32_t args[])
 {
-    if (partials == 1)
-        return 11 + 3 * n;
-    return partials == 2 ? 9 + 3 * n : 12 + (partials + 3) * n;
+    uint32_t n = share(args[3] / 4), partials = args[4];
+    if (partials <= 2)
+        return (partials == 1 ? 11 : 9) + 3 * n;
+    return 12 + (partials + 3) * n;
+}
+
+static uint32_t reduce_wide_slots(const uint32_t args[])
+{
+    return 16 + (args[4] + 4) * share(args[3] / 8);
+}
+
+bool cost_reduce_wide(const uint32_t args[])
+{
+    return args[0] >= IPU21_REGION1_BASE && args[4] >= 3 &&
+           reduce_wide_slots(args) < reduce_narrow_slots(args);
+}
+
+static uint32_t reduce_cycles(const uint32_t args[])
+{
+    return call(cost_reduce_wide(args) ? reduce_wide_slots(args) : reduce_narrow_slots(args));
 }
 
 static uint32_t gelu_slots(uint32_t n)
@@ -119,7 +136,7 @@ uint32_t kernel_cycles(const struct kernel_spec *spec, const uint32_t args[KERNE
     case KERNEL_GEMM_F16:
         return cost_gemm(spec->params, args);
     case KERNEL_REDUCE_F16:
-        return call(reduce_slots(share(args[3] / 4), args[4]));
+        return reduce_cycles(args);
     case KERNEL_GELU_F16:
     case KERNEL_RELU_F16:
     case KERNEL_GELU_F32:

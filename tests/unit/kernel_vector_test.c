@@ -36,8 +36,8 @@ static void check_cycles(struct harness *h, const struct kernel_spec *spec, cons
 
 /* --- reduce_f16 ------------------------------------------------------------------------------ */
 
-static void reduce_case(struct harness *h, const struct kernel_spec *spec, uint32_t count,
-                        uint32_t partials, uint32_t out)
+static void reduce_case(struct harness *h, const struct kernel_spec *spec, uint32_t in,
+                        uint32_t count, uint32_t partials, uint32_t out)
 {
     uint32_t stride = count * 2 + 32;
     float expected[2048];
@@ -46,10 +46,10 @@ static void reduce_case(struct harness *h, const struct kernel_spec *spec, uint3
     for (uint32_t p = 0; p < partials; p++)
         for (uint32_t i = 0; i < count; i++) {
             float v = harness_normal(h) * (p == 1 ? 100.0f : 1.0f);
-            poke16(h, IN + p * stride + 2 * i, half_from_float(v));
-            expected[i] += value(h, IN + p * stride, i);
+            poke16(h, in + p * stride + 2 * i, half_from_float(v));
+            expected[i] += value(h, in + p * stride, i);
         }
-    uint32_t args[KERNEL_MAX_ARGS] = {IN, stride, out, count, partials};
+    uint32_t args[KERNEL_MAX_ARGS] = {in, stride, out, count, partials};
     harness_call(h, args, 5);
     for (uint32_t i = 0; i < count; i++)
         ck_assert_uint_eq(peek16(h, out + 2 * i), half_from_float_saturate(expected[i]));
@@ -64,8 +64,10 @@ START_TEST(reduce_sums_any_number_of_partials)
     static const uint32_t counts[] = {16, 32, 48, 80, 96, 112, 272, 1024};
     harness_open(&h, &spec);
     for (unsigned i = 0; i < 8; i++) {
-        reduce_case(&h, &spec, counts[i], (uint32_t)_i, OUT);
-        reduce_case(&h, &spec, counts[i], (uint32_t)_i, IN);
+        reduce_case(&h, &spec, IN, counts[i], (uint32_t)_i, OUT);
+        reduce_case(&h, &spec, IN, counts[i], (uint32_t)_i, IN);
+        reduce_case(&h, &spec, 0xa0000, counts[i], (uint32_t)_i, OUT);
+        reduce_case(&h, &spec, 0xa0000, counts[i], (uint32_t)_i, 0xa0000);
     }
     harness_close(&h);
 }
