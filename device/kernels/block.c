@@ -14,20 +14,38 @@
 
 enum { ATOM = 8, SPILL = 0x40 /* gemm_f16.S */ };
 
-static const uint8_t record_words[KERNEL_FAMILIES] = {
-    [KERNEL_REDUCE_F16] = 6,     [KERNEL_GELU_F16] = 3,       [KERNEL_RELU_F16] = 3,
-    [KERNEL_ADD_F16] = 4,        [KERNEL_ADD_ROW_F16] = 7,    [KERNEL_BIAS_GELU_F16] = 7,
-    [KERNEL_BIAS_RELU_F16] = 7,  [KERNEL_ADD_COLUMN_F16] = 7, [KERNEL_GELU_F32] = 3,
-    [KERNEL_RELU_F32] = 3,       [KERNEL_ADD_F32] = 4,        [KERNEL_ADD_ROW_F32] = 7,
-    [KERNEL_ADD_COLUMN_F32] = 7, [KERNEL_CAST_F16_F32] = 3,   [KERNEL_CAST_F32_F16] = 3,
-    [KERNEL_COPY] = 4,           [KERNEL_FILL] = 3,           [KERNEL_GATHER16] = 4,
-    [KERNEL_GATHER32] = 4};
+enum kind { WHOLE, UNARY, BINARY, ROW, COLUMN, GATHER, REDUCE, COPY, FILL };
+
+/* Record kind, words of a record (of the block where WHOLE), elements of a unit, bytes of a unit of
+ * input and output; ROW, COLUMN: bytes of a cell; GATHER: bytes of an element. */
+static const struct layout {
+    uint8_t kind, words, elements, in, out;
+} layouts[KERNEL_FAMILIES] = {[KERNEL_GEMM_F16] = {WHOLE, 8, 0, 0, 0},
+                              [KERNEL_REDUCE_F16] = {REDUCE, 6, 4, 8, 8},
+                              [KERNEL_GELU_F16] = {UNARY, 3, 4, 8, 8},
+                              [KERNEL_RELU_F16] = {UNARY, 3, 4, 8, 8},
+                              [KERNEL_ADD_F16] = {BINARY, 4, 4, 8, 8},
+                              [KERNEL_ADD_ROW_F16] = {ROW, 7, 0, 32, 32},
+                              [KERNEL_BIAS_GELU_F16] = {ROW, 7, 0, 32, 32},
+                              [KERNEL_BIAS_RELU_F16] = {ROW, 7, 0, 32, 32},
+                              [KERNEL_ADD_COLUMN_F16] = {COLUMN, 7, 0, 32, 32},
+                              [KERNEL_GELU_F32] = {UNARY, 3, 2, 8, 8},
+                              [KERNEL_RELU_F32] = {UNARY, 3, 2, 8, 8},
+                              [KERNEL_ADD_F32] = {BINARY, 4, 2, 8, 8},
+                              [KERNEL_ADD_ROW_F32] = {ROW, 7, 0, 64, 64},
+                              [KERNEL_ADD_COLUMN_F32] = {COLUMN, 7, 0, 64, 64},
+                              [KERNEL_CAST_F16_F32] = {UNARY, 3, 4, 8, 16},
+                              [KERNEL_CAST_F32_F16] = {UNARY, 3, 4, 16, 8},
+                              [KERNEL_COPY] = {COPY, 4, 0, 8, 8},
+                              [KERNEL_COPY_LIST] = {WHOLE, 2, 0, 0, 0},
+                              [KERNEL_FILL] = {FILL, 3, 0, 8, 8},
+                              [KERNEL_GATHER16] = {GATHER, 4, 2, 2, 2},
+                              [KERNEL_GATHER32] = {GATHER, 4, 2, 4, 4}};
 
 unsigned kernel_block_words(enum kernel_family family)
 {
-    if (family == KERNEL_GEMM_F16)
-        return 8;
-    return family == KERNEL_COPY_LIST ? 2 : IPU21_WORKERS * record_words[family];
+    const struct layout *l = &layouts[family];
+    return l->kind == WHOLE ? l->words : (unsigned)IPU21_WORKERS * l->words;
 }
 
 /* How many of `units` worker w takes. */
@@ -36,7 +54,7 @@ static uint32_t share(uint32_t units, uint32_t w)
     return (units + IPU21_WORKERS - 1 - w) / IPU21_WORKERS;
 }
 
-/* Bytes of an atom's 8 in units: a pointer of worker w advances by `bytes` w. */
+/* Where worker w starts when a unit has `bytes`. */
 static uint32_t at(uint32_t base, uint32_t w, uint32_t bytes)
 {
     return base + w * bytes;
@@ -119,22 +137,6 @@ static void column_record(const uint32_t a[], uint32_t w, uint32_t cell, uint32_
     memcpy(r, words, sizeof words);
 }
 
-/* in, out, n of `units` units; the bytes of a unit on either side. */
-static void unary_record(const uint32_t a[], uint32_t w, uint32_t units, const uint32_t bytes[2],
-                         uint32_t r[])
-{
-    r[0] = at(a[0], w, bytes[0]);
-    r[1] = at(a[1], w, bytes[1]);
-    r[2] = share(units, w);
-}
-
-static void binary_record(const uint32_t a[], uint32_t w, uint32_t units, uint32_t r[])
-{
-    for (unsigned i = 0; i < 3; i++)
-        r[i] = at(a[i], w, ATOM);
-    r[3] = share(units, w);
-}
-
 static void gather_record(const uint32_t a[], uint32_t w, uint32_t bytes, uint32_t r[])
 {
     r[0] = at(a[0], w, 4);
@@ -143,93 +145,59 @@ static void gather_record(const uint32_t a[], uint32_t w, uint32_t bytes, uint32
     r[3] = share(a[3] / 2, w);
 }
 
-static void record(enum kernel_family family, const uint32_t a[], uint32_t w, uint32_t r[])
+static void record(const struct layout *l, const uint32_t a[], uint32_t w, uint32_t r[])
 {
-    static const uint32_t same[2] = {ATOM, ATOM}, widen[2] = {ATOM, 2 * ATOM},
-                          narrow[2] = {2 * ATOM, ATOM};
-    switch (family) {
-    case KERNEL_REDUCE_F16:
+    switch ((enum kind)l->kind) {
+    case UNARY:
+        r[0] = at(a[0], w, l->in);
+        r[1] = at(a[1], w, l->out);
+        r[2] = share(a[2] / l->elements, w);
+        return;
+    case BINARY:
+        for (unsigned i = 0; i < 3; i++)
+            r[i] = at(a[i], w, ATOM);
+        r[3] = share(a[3] / l->elements, w);
+        return;
+    case ROW:
+        row_record(a, w, l->in, r);
+        return;
+    case COLUMN:
+        column_record(a, w, l->in, r);
+        return;
+    case GATHER:
+        gather_record(a, w, l->in, r);
+        return;
+    case REDUCE:
         reduce_record(a, w, r);
         return;
-    case KERNEL_GELU_F16:
-    case KERNEL_RELU_F16:
-        unary_record(a, w, a[2] / 4, same, r);
-        return;
-    case KERNEL_GELU_F32:
-    case KERNEL_RELU_F32:
-        unary_record(a, w, a[2] / 2, same, r);
-        return;
-    case KERNEL_CAST_F16_F32:
-        unary_record(a, w, a[2] / 4, widen, r);
-        return;
-    case KERNEL_CAST_F32_F16:
-        unary_record(a, w, a[2] / 4, narrow, r);
-        return;
-    case KERNEL_ADD_F16:
-        binary_record(a, w, a[3] / 4, r);
-        return;
-    case KERNEL_ADD_F32:
-        binary_record(a, w, a[3] / 2, r);
-        return;
-    case KERNEL_ADD_ROW_F16:
-    case KERNEL_BIAS_GELU_F16:
-    case KERNEL_BIAS_RELU_F16:
-        row_record(a, w, 32, r);
-        return;
-    case KERNEL_ADD_ROW_F32:
-        row_record(a, w, 64, r);
-        return;
-    case KERNEL_ADD_COLUMN_F16:
-        column_record(a, w, 32, r);
-        return;
-    case KERNEL_ADD_COLUMN_F32:
-        column_record(a, w, 64, r);
-        return;
-    case KERNEL_COPY:
+    case COPY:
         copy_record(a, w, r);
         return;
-    case KERNEL_FILL:
+    case FILL:
         r[0] = at(a[0], w, ATOM);
         r[1] = share(a[1] / ATOM, w);
         r[2] = a[2];
         return;
-    case KERNEL_GATHER16:
-        gather_record(a, w, 2, r);
-        return;
-    case KERNEL_GATHER32:
-        gather_record(a, w, 4, r);
-        return;
-    case KERNEL_GEMM_F16:
-    case KERNEL_COPY_LIST:
-    case KERNEL_FAMILIES:
+    case WHOLE:
         return;
     }
 }
 
-/* Upper bound of the units of a call, in atoms. */
-static uint64_t atoms(enum kernel_family family, const uint32_t a[])
+/* Upper bound of the atoms that a call deals out. */
+static uint64_t atoms(const struct layout *l, const uint32_t a[])
 {
-    switch (family) {
-    case KERNEL_COPY:
+    switch ((enum kind)l->kind) {
+    case COPY:
         return a[2] / ATOM;
-    case KERNEL_FILL:
+    case FILL:
         return a[1] / ATOM;
-    case KERNEL_RELU_F16:
-    case KERNEL_GELU_F16:
-    case KERNEL_RELU_F32:
-    case KERNEL_GELU_F32:
-    case KERNEL_CAST_F16_F32:
-    case KERNEL_CAST_F32_F16:
+    case UNARY:
         return a[2] / 2;
-    case KERNEL_ADD_ROW_F16:
-    case KERNEL_BIAS_GELU_F16:
-    case KERNEL_BIAS_RELU_F16:
-    case KERNEL_ADD_COLUMN_F16:
-    case KERNEL_ADD_ROW_F32:
-    case KERNEL_ADD_COLUMN_F32:
-        return (uint64_t)a[3] * a[4] * 4;
+    case ROW:
+    case COLUMN:
+        return (uint64_t)a[3] * a[4] * 8;
     default:
-        return a[3] / 2; /* REDUCE, ADD, GATHER */
+        return a[3] / 2;
     }
 }
 
@@ -246,10 +214,11 @@ bool kernel_block(const struct kernel_spec *spec, const uint32_t args[KERNEL_MAX
         memcpy(block, args, 8);
         return args[1] <= KERNEL_MAX_LIST;
     }
-    if (atoms(spec->family, args) > KERNEL_MAX_UNITS ||
-        (spec->family == KERNEL_REDUCE_F16 && args[4] == 0))
+    const struct layout *l = &layouts[spec->family];
+    if (l->kind == WHOLE || atoms(l, args) > KERNEL_MAX_UNITS ||
+        (l->kind == REDUCE && args[4] == 0))
         return false;
     for (uint32_t w = 0; w < IPU21_WORKERS; w++)
-        record(spec->family, args, w, block + w * record_words[spec->family]);
+        record(l, args, w, block + w * l->words);
     return true;
 }

@@ -134,6 +134,34 @@ START_TEST(weight_slots_are_a_permutation_in_drain_order)
 }
 END_TEST
 
+/* facts/measurements.tsv F01, F04, F08: what the reference's kernels take on hardware. */
+START_TEST(prices_stay_below_the_reference)
+{
+    for (uint32_t rows = 1; rows <= 180; rows++)
+        for (uint32_t k = 16; k <= 256; k += 48)
+            for (uint32_t c = 16; c <= 64; c += 16) {
+                struct kernel_spec spec = {KERNEL_GEMM_F16, {1, k, c, rows, rows}};
+                const uint32_t args[KERNEL_MAX_ARGS] = {0, 0, 0, rows, 32 * rows, 32 * rows};
+                uint32_t panels = (k / 16) * (c / 16), reference = 294 + panels * (4 * rows + 160);
+                uint32_t cycles = kernel_cycles(&spec, args), full = (rows + 5) / 6 * 6;
+                ck_assert_msg(cycles < reference && cycles <= 120 + panels * (4 * full + 110),
+                              "rows %u k %u c %u: %u, reference %u", rows, k, c, cycles, reference);
+            }
+    struct kernel_spec gelu = {.family = KERNEL_GELU_F16}, reduce = {.family = KERNEL_REDUCE_F16};
+    for (uint32_t count = 16; count <= 4096; count += 16) {
+        const uint32_t gelu_args[KERNEL_MAX_ARGS] = {0, 0, count};
+        uint32_t waves = (count + 95) / 96;
+        ck_assert_uint_le(kernel_cycles(&gelu, gelu_args), 120 + 220 * waves);
+        for (uint32_t partials = 2; partials <= 6; partials++) {
+            const uint32_t args[KERNEL_MAX_ARGS] = {0, 0, 0, count, partials};
+            uint32_t turns = (count + 47) / 48;
+            ck_assert_uint_lt(kernel_cycles(&reduce, args),
+                              282 + 6 * turns * (11 + 2 * (partials - 1)));
+        }
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("kernel_table");
@@ -145,6 +173,7 @@ int main(void)
     tcase_add_test(tcase, impossible_parameters_are_refused);
     tcase_add_test(tcase, keys_differ_exactly_when_objects_may);
     tcase_add_test(tcase, weight_slots_are_a_permutation_in_drain_order);
+    tcase_add_test(tcase, prices_stay_below_the_reference);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
