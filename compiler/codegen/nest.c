@@ -8,6 +8,7 @@
  */
 #include "compiler/codegen/internal.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { LEVELS = 5, ROW_LEVELS = 3, WEIGHT_BYTES = 512 };
@@ -135,6 +136,7 @@ static int64_t host_at(const struct flow_view *view, uint64_t flat)
 {
     int64_t at = 0;
     for (unsigned i = view->axes; i-- > 0;) {
+        assert(view->axis[i].count > 0);
         at += (int64_t)(flat % view->axis[i].count) * view->axis[i].stride;
         flat /= view->axis[i].count;
     }
@@ -321,7 +323,11 @@ static int add_download(struct nester *n, uint32_t index)
 {
     const struct program_download *d = &n->program->downloads[index];
     const struct flow_tensor *t = &n->flow->tensors[n->flow->outputs[d->output].tensor];
-    const struct flow_view view = {.axes = 1, .axis = {{t->rows * t->columns, 1}}};
+    struct flow_view view;
+    memset(&view, 0, sizeof view);
+    view.axes = 1;
+    view.axis[0].count = t->rows * t->columns;
+    view.axis[0].stride = 1;
     n->call = PACKAGE_RUN;
     n->tile = n->program->buffers[d->from.buffer].tile;
     n->tensor = (uint16_t)(n->flow->host_count + d->output);

@@ -10,6 +10,7 @@
 #include "device/ipu21/timing.h"
 #include "device/runtime/runtime.h"
 
+#include <assert.h>
 #include <string.h>
 
 struct step_slot {
@@ -30,7 +31,7 @@ struct profile {
 
 static uint64_t step_hash(const struct package_step *s)
 {
-    uint64_t h = hash64_mix((uint64_t)(uintptr_t)0 ^ (uint64_t)s->kind << 32 ^ s->predicted);
+    uint64_t h = hash64_mix((uint64_t)s->kind << 32 ^ s->predicted);
     h = hash64_mix(h ^ ((uint64_t)s->phase << 32 | s->iteration));
     h = hash64_mix(h ^ hash64(s->name, strlen(s->name)));
     return hash64_mix(h ^ hash64(s->kernel, strlen(s->kernel)));
@@ -78,6 +79,7 @@ static int note(struct profile *p, const struct package_step *step)
         if (code != 0)
             return code;
     }
+    assert(p->slots != NULL);
     struct step_slot *slot = find_slot(p, step);
     if (slot->index == 0) {
         int index = package_add_step(p->package, step);

@@ -118,7 +118,7 @@ static void shelf_store(void *context, const char *key, const char *name, const 
 {
     struct shelf *s = context;
     ck_assert_uint_gt(strlen(name), 0);
-    strcpy(s->keys[s->count], key);
+    snprintf(s->keys[s->count], sizeof *s->keys, "%s", key);
     buffer_append(&s->objects[s->count++], object, size);
     s->stores++;
 }
@@ -158,8 +158,9 @@ static void keep_line(void *context, const struct log_record *record)
 {
     size_t at = strlen(lines);
     (void)context;
-    log_format(record, lines + at, sizeof lines - at - 2);
-    strcat(lines, "\n");
+    int length = log_format(record, lines + at, sizeof lines - at - 2);
+    ck_assert_int_lt(length, (int)(sizeof lines - at - 2));
+    lines[at + (size_t)length] = '\n';
 }
 
 static const char *const events[] = {

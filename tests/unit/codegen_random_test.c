@@ -147,7 +147,8 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-    int first = argc > 1 ? atoi(argv[1]) : 0, count = argc > 2 ? atoi(argv[2]) : FLOWS;
+    int first = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 0;
+    int count = argc > 2 ? (int)strtol(argv[2], NULL, 10) : FLOWS;
     Suite *s = suite_create("codegen_random");
     TCase *t = tcase_create("random");
     tcase_set_timeout(t, 60);
