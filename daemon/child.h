@@ -49,6 +49,12 @@ struct log *child_log(struct child *child, unsigned level);
 void child_progress(struct child *child, const char *phase, double fraction, uint64_t best_cycles,
                     uint64_t candidates);
 
+/* A worker keeps the workload of its last task up to this size; both ends know it. */
+enum { CHILD_KEEP_BYTES = 64 << 20 };
+
+/* Takes the right to write files from this process and what it starts, as far as the kernel can. */
+void child_enter_sandbox(void);
+
 /* The two programs; they return an exit status. */
 int child_compile_main(const struct engine *engine, int argc, char **argv);
 int child_device_main(const struct engine *engine, int argc, char **argv);

@@ -306,6 +306,10 @@ static int run_check(struct worker *worker, const Ipu__Worker__CheckTask *task,
         buffer_free(&bytes[i]);
     ipu_free(bytes);
     ipu_free(outputs);
+    if (worker->workload.size > CHILD_KEEP_BYTES) {
+        buffer_free(&worker->workload);
+        worker->held[0] = '\0';
+    }
     return rc;
 }
 
@@ -337,6 +341,8 @@ int child_compile_main(const struct engine *engine, int argc, char **argv)
 {
     struct worker worker = {.engine = engine, .cpu_s = option(argc, argv, "--cpu-s")};
     limit_process(argc, argv);
+    if (option(argc, argv, "--sandbox"))
+        child_enter_sandbox();
     pthread_mutex_init(&worker.kernel_mutex, NULL);
     worker.child = child_create((int)option(argc, argv, "--fd"));
     if (!worker.child)

@@ -432,7 +432,7 @@ struct conn *conn_open(struct daemon *daemon, uv_stream_t *listener,
     struct ipu_error error;
     struct conn *conn = ipu_calloc(1, sizeof *conn);
     if (!conn)
-        return NULL; /* the connection stays in the backlog and is tried again */
+        return NULL;
     conn->daemon = daemon;
     conn->gone = gone;
     conn->opened_ms = uv_now(daemon->loop);

@@ -74,7 +74,8 @@ struct call {
     struct store_object workload; /* pinned once uploaded */
 };
 
-/* Opens a connection accepted from `listener`. NULL (and logged) when it cannot. */
+/* Opens a connection accepted from `listener`. NULL without memory: the connection then still waits
+ * to be taken. */
 struct conn *conn_open(struct daemon *daemon, uv_stream_t *listener,
                        void (*gone)(struct conn *conn));
 void conn_close(struct conn *conn);

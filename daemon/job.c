@@ -46,7 +46,7 @@ struct job *job_create(struct daemon *daemon, const struct store_job *row, uint6
         return NULL;
     job->daemon = daemon;
     job->row = *row;
-    job->state = (enum job_state)row->state;
+    job->state = job->told = (enum job_state)row->state;
     job->references = 1;
     job->attached = !row->detached;
     ipu__worker__facts__init(&job->facts);
@@ -156,6 +156,8 @@ static void enter(struct job *job, enum job_state state)
                   "job=%" PRIu64 " from=%s to=%s", job->row.id, job_state_name(job->state),
                   job_state_name(state));
     assert(job_state_allowed(job->state, state));
+    if (state != JOB_ENDING)
+        job->told = state;
     job->state = state;
     job->phase[0] = '\0';
     job->progress = 0;

@@ -38,6 +38,7 @@ struct job {
     struct job *next; /* in jobs.h's list */
     struct store_job row;
     enum job_state state; /* row.state follows, but for ENDING */
+    enum job_state told;  /* what others may know: the last state before ENDING */
     unsigned references;
     unsigned holders; /* connections that submitted or watch it: 0 cancels an attached job */
     bool attached;

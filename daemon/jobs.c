@@ -267,7 +267,10 @@ static void on_restored(struct storeq_op *op)
     struct submission *s = (struct submission *)op;
     struct job *job = jobs_find(s->jobs, s->row.id);
     if (job && job->state == JOB_QUEUED && job->stop == JOB_STOP_NONE) {
-        if (op->rc) {
+        if (op->rc == IPU_ERR_NOT_FOUND) {
+            job_end(job, JOB_FAILED, IPU_ERR_CORRUPT,
+                    "the stored workload of the job was damaged and is gone; submit it again");
+        } else if (op->rc) {
             job_end(job, JOB_FAILED, op->rc, op->error.text);
         } else {
             begin_job(job, s);

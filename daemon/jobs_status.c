@@ -79,7 +79,7 @@ void jobs_status(const struct jobs *jobs, const struct store_job *row, Ipu__Rpc_
     status->progress = job->progress;
     status->shared_with = job->shares ? job->shares->row.id : 0;
     if (job->state == JOB_ENDING) { /* not committed yet: nobody may be told the outcome */
-        status->state = IPU__RPC__JOB_STATE__JOB_CHECKING;
+        status->state = (Ipu__Rpc__JobState)job->told;
         status->code = 0;
         status->reason = (char *)"the outcome is being stored";
         status->n_results = 0;

@@ -273,6 +273,11 @@ static int run_daemon(const struct engine *engine, int argc, char **argv)
     bool help = false;
     if (!program)
         return 1;
+    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+        printf("ipud %s\n", DAEMON_VERSION);
+        ipu_free(program);
+        return 0;
+    }
     int rc = config_load(&program->config, argc, argv, &help, &error);
     if (rc == 0 && strlen(program->config.state_dir) > CONFIG_TEXT - 32)
         rc = ipu_error_set(&error, IPU_ERR_LIMIT, "the path of the state directory is too long");

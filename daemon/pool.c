@@ -8,6 +8,7 @@
 #include "daemon/pool.h"
 
 #include "base/alloc.h"
+#include "daemon/child.h"
 #include "daemon/worker.h"
 #include "proto/scan.h"
 
@@ -23,8 +24,8 @@ struct pool {
     size_t count;
     uv_timer_t timer;
     bool closing;
-    char memory[24], cpu[24];
-    const char *arguments[12];
+    char memory[24], cpu[24], sandbox[24];
+    const char *arguments[14];
 };
 
 /* --- answers of the store --- */
@@ -302,6 +303,8 @@ static int on_checked(struct worker *worker, const struct frame *frame, struct i
         return ipu_error_set(error, IPU_ERR_PROTOCOL, "unexpected end of a check");
     }
     worker_end(worker);
+    if (job->workload.bytes > CHILD_KEEP_BYTES)
+        worker->held[0] = '\0';
     job->row.check_ms = checked->elapsed_ms;
     jobs_checked(job, checked->passed, checked->reason, checked->n_lines ? checked->lines[0] : "");
     scan_free(&checked->base);
@@ -469,8 +472,10 @@ int pool_create(struct daemon *daemon, struct pool **out, struct ipu_error *erro
         return no_memory(error);
     snprintf(pool->memory, sizeof pool->memory, "%ld", daemon->config->worker_memory_mib);
     snprintf(pool->cpu, sizeof pool->cpu, "%ld", daemon->config->worker_cpu_s);
+    snprintf(pool->sandbox, sizeof pool->sandbox, "%ld", daemon->config->sandbox);
     const char *arguments[] = {"ipud-compile", "--worker",   "compile", "--fd",    "3",
-                               "--memory-mib", pool->memory, "--cpu-s", pool->cpu, NULL};
+                               "--memory-mib", pool->memory, "--cpu-s", pool->cpu, "--sandbox",
+                               pool->sandbox,  NULL};
     memcpy(pool->arguments, arguments, sizeof arguments);
     for (size_t i = 0; i < pool->count; i++) {
         struct worker *worker = &pool->workers[i];

@@ -28,6 +28,7 @@ struct server {
     uv_pipe_t listener;
     uv_timer_t timer;
     bool listening, closing;
+    bool pending; /* a connection could not be taken for want of memory; libuv listens no further */
     struct conn *conns;
     unsigned count;
     int lock_fd;
@@ -77,15 +78,10 @@ static void on_conn_gone(struct conn *conn)
         }
 }
 
-static void on_connection(uv_stream_t *listener, int status)
+static void take_connection(struct server *server)
 {
-    struct server *server = listener->data;
-    if (status < 0) {
-        log_event(server->daemon->log, LOG_LEVEL_WARN, "server", "cannot accept", "reason=\"%s\"",
-                  uv_strerror(status));
-        return;
-    }
-    struct conn *conn = conn_open(server->daemon, listener, on_conn_gone);
+    struct conn *conn = conn_open(server->daemon, (uv_stream_t *)&server->listener, on_conn_gone);
+    server->pending = !conn;
     if (!conn)
         return;
     conn->next = server->conns;
@@ -93,6 +89,16 @@ static void on_connection(uv_stream_t *listener, int status)
     server->count++;
     if (server->count > (unsigned)server->daemon->config->max_connections)
         conn_refuse(conn, "this ipud has all the connections that it allows");
+}
+
+static void on_connection(uv_stream_t *listener, int status)
+{
+    struct server *server = listener->data;
+    if (status < 0)
+        log_event(server->daemon->log, LOG_LEVEL_WARN, "server", "cannot accept", "reason=\"%s\"",
+                  uv_strerror(status));
+    else
+        take_connection(server);
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -103,6 +109,8 @@ static void on_tick(uv_timer_t *timer)
         next = conn->next; /* closing is asynchronous: no connection leaves the list here */
         conn_tick(conn);
     }
+    if (server->pending && server->listening)
+        take_connection(server);
     sd_notify(0, "WATCHDOG=1");
 }
 

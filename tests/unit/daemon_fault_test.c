@@ -165,7 +165,7 @@ START_TEST(allocation_failures_are_answered_and_leave_no_trace)
     ipu_close(client);
     client = NULL;
     fixture_end(SIGTERM);
-    int n = _i * 9;
+    int n = _i * 5;
     snprintf(text, sizeof text, "%d", n);
     setenv("FAKE_ALLOC_FAIL", text, 1);
     fx.pid = fixture_spawn();
@@ -221,6 +221,25 @@ START_TEST(worker_limits_end_the_job_that_exceeds_them)
                   "%s", status->reason);
     ck_assert_int_eq(fixture_run(client, "plain", 1, NULL, NULL, &job, &status), 0);
     ck_assert_int_eq(status->state, IPU__RPC__JOB_STATE__JOB_DONE);
+}
+END_TEST
+
+START_TEST(sandboxed_worker_cannot_write_files)
+{
+    uint64_t job;
+    const Ipu__Rpc__JobStatus *status;
+    ck_assert_int_eq(fixture_run(client, "writer", 1, NULL, NULL, &job, &status), 0);
+    ck_assert_str_eq(status->reason, "a worker could write a file"); /* the sandbox is off */
+    ck_assert_int_eq(unlink(fx.mark), 0);
+    ipu_close(client);
+    fixture_end(SIGTERM);
+    fx.options[0] = "--sandbox";
+    fx.options[1] = "1";
+    fixture_start();
+    client = fixture_connect();
+    ck_assert_int_eq(fixture_run(client, "writer", 1, NULL, NULL, &job, &status), 0);
+    if (access("/sys/kernel/security/landlock", F_OK) == 0 || status->code == 0)
+        ck_assert_msg(status->state == IPU__RPC__JOB_STATE__JOB_DONE, "%s", status->reason);
 }
 END_TEST
 
@@ -301,8 +320,9 @@ int main(int argc, char **argv)
     tcase_add_test(tc, cache_cap_holds_under_load);
     tcase_add_test(tc, job_that_cannot_fit_the_cache_fails_with_the_numbers);
     tcase_add_test(tc, slow_reader_sees_a_gap_and_can_read_it_later);
-    tcase_add_loop_test(tc, allocation_failures_are_answered_and_leave_no_trace, 0, 40);
+    tcase_add_loop_test(tc, allocation_failures_are_answered_and_leave_no_trace, 0, 60);
     tcase_add_loop_test(tc, worker_limits_end_the_job_that_exceeds_them, 0, 2);
+    tcase_add_test(tc, sandboxed_worker_cannot_write_files);
     tcase_add_loop_test(tc, settings_are_checked_and_named, 0,
                         sizeof config_rows / sizeof config_rows[0]);
     tcase_add_test(tc, command_line_wins_over_the_file);

@@ -2,7 +2,8 @@
  * way on demand. The words in a workload's name say what happens: "badgraph", "nofit", "crash",
  * "hang", "stubborn" (ignores cancellation), "slow", "kernel", "runfault", "runcrash", "runhang",
  * "runstubborn", "wrong", "checkcrash", "chatty" (20,000 log
- * records), "spin" (uses CPU time without end), "hungry" (takes 1 GiB), "big" (8 MiB package and
+ * records), "writer" (tries to make a file, fails when it can),
+ * "spin" (uses CPU time without end), "hungry" (takes 1 GiB), "big" (8 MiB package and
  * output), "once" (dies only the first time, marked by the file $FAKE_MARK). A package is the
  * workload's name and a checksum of its bytes; a run gives that checksum; a check compares it with
  * the workload. Every real call is noted in $FAKE_LOG.
@@ -101,6 +102,12 @@ static inline int fake_compile(const void *workload, size_t size,
     int rc = 0;
     fake_name(workload, size, name);
     fake_note("compile", name);
+    if (strstr(name, "writer")) {
+        const char *path = getenv("FAKE_MARK");
+        int fd = open(path ? path : "/tmp/x", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        if (fd >= 0)
+            return ipu_error_set(error, IPU_ERR_INTERNAL, "a worker could write a file");
+    }
     struct log_phase phase = log_phase_begin(options->log, "lower_mid");
     options->progress(options->progress_context, "lower_mid", 1000, 1);
     for (int i = 0; strstr(name, "chatty") && i < 20000; i++)
