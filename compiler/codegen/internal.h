@@ -29,6 +29,11 @@ enum {
     CYCLES_LOOP = 8
 };
 
+static inline bool codegen_cancelled(const atomic_bool *cancel)
+{
+    return cancel != NULL && atomic_load_explicit(cancel, memory_order_relaxed);
+}
+
 /* --- link.c --------------------------------------------------------------------------------- */
 struct link_image {
     struct asm_image runtime, kernels; /* kernels empty when they are part of runtime */
@@ -161,6 +166,10 @@ IPU_MUST_CHECK int profile_add(const struct codegen *c, struct package *package,
 IPU_MUST_CHECK int phase_build(const struct program *program, const struct program_step *step,
                                bool placed, const uint32_t *code_elements, struct arena *arena,
                                struct exchange_phase *out, struct ipu_error *error);
+/* Proves the rows of all phases against the program's transfers at their addresses. */
+IPU_MUST_CHECK int schedule_verify(const struct program *program, struct program_schedule *schedule,
+                                   const struct codegen_options *options, struct arena *arena,
+                                   struct ipu_error *error);
 /* Predicted cycles of one call, set-up included. */
 uint32_t call_cycles(const struct program *program, const struct program_call *call);
 

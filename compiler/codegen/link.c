@@ -21,6 +21,7 @@ struct link {
     struct ipu_error *error;
     struct buffer *objects; /* 0: runtime, 1 + i: spec i */
     char (*names)[KERNEL_NAME_BYTES];
+    char (*keys)[65];
     struct asm_object *list;
     const char **roots;
 };
@@ -41,10 +42,8 @@ static int kernel_object(struct link *k, uint32_t index)
 {
     const struct kernel_spec *spec = &k->program->specs[index];
     const struct compile_cache *cache = k->options->cache;
-    char key[65], *name = k->names[index];
+    const char *key = k->keys[index], *name = k->names[index];
     struct buffer *object = &k->objects[1 + index];
-    kernel_name(spec, name);
-    kernel_key(spec, key);
     if (cache != NULL && cache->find != NULL && key[0] != '\0' &&
         cache->find(cache->context, key, object))
         return 0;
@@ -65,6 +64,12 @@ static int collect_objects(struct link *k)
 {
     struct log_phase phase = log_phase_begin(k->options->log, "compile_runtime");
     int code = kernel_assemble_runtime(&k->objects[0], k->error);
+    log_phase_end(&phase, code == 0);
+    phase = log_phase_begin(k->options->log, "plan_kernels");
+    for (uint32_t i = 0; i < k->program->spec_count; i++) {
+        kernel_name(&k->program->specs[i], k->names[i]);
+        kernel_key(&k->program->specs[i], k->keys[i]);
+    }
     log_phase_end(&phase, code == 0);
     phase = log_phase_begin(k->options->log, "compile_kernels");
     for (uint32_t i = 0; code == 0 && i < k->program->spec_count; i++)
@@ -141,10 +146,11 @@ int link_kernels(const struct program *program, const struct codegen_options *op
     memset(out, 0, sizeof *out);
     k.objects = ARENA_ARRAY(arena, struct buffer, n + 1);
     k.names = arena_calloc(arena, n + 1, sizeof *k.names);
+    k.keys = arena_calloc(arena, n + 1, sizeof *k.keys);
     k.list = ARENA_ARRAY(arena, struct asm_object, n + 1);
     k.roots = arena_calloc(arena, n + 3, sizeof *k.roots);
     out->entry = ARENA_ARRAY(arena, uint32_t, n + 1);
-    if (!k.objects || !k.names || !k.list || !k.roots || !out->entry)
+    if (!k.objects || !k.names || !k.keys || !k.list || !k.roots || !out->entry)
         return ipu_error_set(error, IPU_ERR_NO_MEMORY, "codegen: out of memory");
     int code = collect_objects(&k);
     if (code == 0) {

@@ -20,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_THREADS = 64, STATE_BYTES = RT_WORKER_SCRATCH - RT_STATE };
+enum { MAX_THREADS = 64, RESCHEDULE_EFFORT = 3, STATE_BYTES = RT_WORKER_SCRATCH - RT_STATE };
 
 /* --- reserve -------------------------------------------------------------------------------- */
 
@@ -95,7 +95,10 @@ static void *emit_thread(void *context)
         if (tile >= PROGRAM_TILES || atomic_load(&e->code) != 0)
             return NULL;
         e->tiles[tile].tile = tile;
-        int code = encode_tile(e->codegen, &e->tiles[tile], &error);
+        int code =
+            codegen_cancelled(e->codegen->options->cancel)
+                ? ipu_error_set(&error, IPU_ERR_CANCELLED, "codegen: the compile was cancelled")
+                : encode_tile(e->codegen, &e->tiles[tile], &error);
         if (code == 0)
             continue;
         pthread_mutex_lock(&e->lock);
@@ -350,31 +353,52 @@ static void log_support(const struct codegen *c, const struct tile_code *tiles)
               c->host_code_bytes, data, code, c->program_base, region0, IPU21_REGION1_BASE);
 }
 
-/* Places and schedules again when the linked kernels moved the tile programs. */
+/* Places again when the linked kernels moved the tile programs, and proves the placement. */
+static int settle_storage(struct codegen *c, struct program *program, const uint32_t *region0,
+                          bool *moved, struct ipu_error *error)
+{
+    struct place_report report;
+    struct log_phase phase = log_phase_begin(c->options->log, "place_storage");
+    int code = 0;
+    *moved = memcmp(region0, c->schedule->region0, sizeof c->schedule->region0) != 0;
+    if (*moved)
+        code = place_program(program, region0, c->arena, &report, error);
+    if (code == 0)
+        code = place_verify(program, region0, c->arena, error);
+    log_phase_end(&phase, code == 0);
+    return code;
+}
+
 static int settle(struct codegen *c, struct program *program, struct program_schedule *schedule,
                   struct ipu_error *error)
 {
     uint32_t *region0 = ARENA_ARRAY(c->arena, uint32_t, PROGRAM_TILES);
-    struct place_report report;
+    struct program_schedule *fresh;
+    bool moved = false;
     if (region0 == NULL)
         return ipu_error_set(error, IPU_ERR_NO_MEMORY, "codegen: out of memory");
     c->program_base = c->image.program;
     struct log_phase phase = log_phase_begin(c->options->log, "size_tile_code");
     int code = codegen_sizes(c, region0, error);
     log_phase_end(&phase, code == 0);
-    if (code != 0 || memcmp(region0, schedule->region0, sizeof schedule->region0) == 0)
-        return code;
-    struct program_schedule *fresh;
-    phase = log_phase_begin(c->options->log, "place_storage");
-    code = place_program(program, region0, c->arena, &report, error);
-    log_phase_end(&phase, code == 0);
+    c->schedule = schedule;
+    if (code == 0)
+        code = settle_storage(c, program, region0, &moved, error);
     if (code != 0)
         return code;
     phase = log_phase_begin(c->options->log, "lower_exchanges");
-    code = program_schedule(program, region0, 1, c->options, c->arena, &fresh, error);
-    log_phase_end(&phase, code == 0);
+    if (moved) {
+        code = program_schedule(program, region0, RESCHEDULE_EFFORT, c->options, c->arena, &fresh,
+                                error);
+        if (code == 0)
+            *schedule = *fresh;
+    }
     if (code == 0)
-        *schedule = *fresh;
+        code = schedule_verify(program, schedule, c->options, c->arena, error);
+    for (uint32_t i = 0; i < schedule->phase_count && code == 0 && !moved; i++)
+        log_event(c->options->log, LOG_LEVEL_INFO, "lower_exchanges",
+                  "reused exchange optimization after validating relocated rows", "phase=%u", i);
+    log_phase_end(&phase, code == 0);
     return code;
 }
 
@@ -407,7 +431,9 @@ int codegen_package(const struct flow *flow, struct program *program,
     struct codegen c;
     log_event(options->log, LOG_LEVEL_INFO, "build", "lowered graph for package construction",
               "logical_shards=%u exchange_phases=%u", program->buffer_count, program->phase_count);
+    struct log_phase phase = log_phase_begin(options->log, "prepare_tile_code");
     int code = codegen_open(&c, flow, program, options, arena, error);
+    log_phase_end(&phase, code == 0);
     if (code == 0)
         code = link_kernels(program, options, arena, &c.image, error);
     if (code != 0)
@@ -418,7 +444,6 @@ int codegen_package(const struct flow *flow, struct program *program,
     if (code == 0)
         code = settle(&c, program, schedule, error);
     if (code == 0) {
-        c.schedule = schedule;
         log_event(options->log, LOG_LEVEL_INFO, "build", "costed final placed program",
                   "final_cycles=%" PRIu64 " final_exchange=%" PRIu64, schedule->cycles,
                   schedule->exchange_cycles);

@@ -55,11 +55,13 @@ struct job {
     const struct program *program;
     const uint32_t *code_elements;
     unsigned effort;
+    bool verify; /* instead of scheduling */
     struct program_schedule *schedule;
     const struct program_step **steps; /* by phase */
     struct arena **arenas;             /* by phase: results live here until they are copied */
     struct ipu_error *errors;          /* by phase */
     int *codes;
+    const atomic_bool *cancel;
     atomic_uint next;
 };
 
@@ -75,12 +77,19 @@ static int schedule_phase(struct job *job, uint32_t index)
                            error);
     if (code == 0)
         code = exchange_schedule(&phase, job->effort, arena, out, error);
-#ifndef NDEBUG
-    if (code == 0)
-        code = exchange_verify(&phase, out, arena, error);
-#endif
     job->schedule->phases[index] = out;
     return code;
+}
+
+/* Decodes the rows of a phase again and replays them against the transfers. */
+static int verify_phase(struct job *job, uint32_t index)
+{
+    struct exchange_phase phase;
+    struct arena *arena = job->arenas[index];
+    struct ipu_error *error = &job->errors[index];
+    int code = phase_build(job->program, job->steps[index], true, job->code_elements, arena, &phase,
+                           error);
+    return code ? code : exchange_verify(&phase, job->schedule->phases[index], arena, error);
 }
 
 static void *schedule_thread(void *context)
@@ -90,7 +99,11 @@ static void *schedule_thread(void *context)
         uint32_t index = atomic_fetch_add(&job->next, 1);
         if (index >= job->schedule->phase_count)
             return NULL;
-        job->codes[index] = schedule_phase(job, index);
+        if (codegen_cancelled(job->cancel))
+            job->codes[index] = ipu_error_set(&job->errors[index], IPU_ERR_CANCELLED,
+                                              "codegen: the compile was cancelled");
+        else
+            job->codes[index] = job->verify ? verify_phase(job, index) : schedule_phase(job, index);
     }
 }
 
@@ -145,7 +158,7 @@ static int schedule_all(struct job *job, unsigned threads, struct arena *arena,
         code = job->codes[i];
         if (code != 0)
             *error = job->errors[i];
-        else
+        else if (!job->verify)
             code = keep_schedule(s, i, arena, error);
     }
     for (uint32_t i = 0; i < s->phase_count; i++)
@@ -292,32 +305,62 @@ static void count_row_bytes(struct program_schedule *s)
     }
 }
 
+/* What scheduling and verifying need: steps and arenas by phase, code granules by tile. */
+static int job_open(struct job *job, const struct program *program,
+                    struct program_schedule *schedule, struct arena *arena, struct ipu_error *error)
+{
+    uint32_t phases = program->phase_count, *mask = ARENA_ARRAY(arena, uint32_t, PROGRAM_TILES);
+    memset(job, 0, sizeof *job);
+    job->program = program;
+    job->code_elements = mask;
+    job->schedule = schedule;
+    job->steps = arena_calloc(arena, phases + 1, sizeof *job->steps);
+    job->arenas = arena_calloc(arena, phases + 1, sizeof *job->arenas);
+    job->errors = ARENA_ARRAY(arena, struct ipu_error, phases + 1);
+    job->codes = ARENA_ARRAY(arena, int, phases + 1);
+    if (mask == NULL || !job->steps || !job->arenas || !job->errors || !job->codes)
+        return ipu_error_set(error, IPU_ERR_NO_MEMORY, "codegen: out of memory");
+    code_mask(schedule, mask);
+    for (uint32_t i = 0; i < program->step_count; i++)
+        if (program->steps[i].kind == PROGRAM_EXCHANGE)
+            job->steps[program->steps[i].phase] = &program->steps[i];
+    return 0;
+}
+
 int program_schedule(const struct program *program, const uint32_t region0[PROGRAM_TILES],
                      unsigned effort, const struct codegen_options *options, struct arena *arena,
                      struct program_schedule **out, struct ipu_error *error)
 {
-    uint32_t phases = program->phase_count, *mask = ARENA_ARRAY(arena, uint32_t, PROGRAM_TILES);
     struct program_schedule *s = ARENA_NEW(arena, struct program_schedule);
-    struct job job = {.program = program, .code_elements = mask, .effort = effort, .schedule = s};
-    job.steps = arena_calloc(arena, phases + 1, sizeof *job.steps);
-    job.arenas = arena_calloc(arena, phases + 1, sizeof *job.arenas);
-    job.errors = ARENA_ARRAY(arena, struct ipu_error, phases + 1);
-    job.codes = ARENA_ARRAY(arena, int, phases + 1);
-    if (s == NULL || mask == NULL || !job.steps || !job.arenas || !job.errors || !job.codes)
+    struct job job;
+    if (s == NULL)
         return ipu_error_set(error, IPU_ERR_NO_MEMORY, "codegen: out of memory");
-    s->phases = arena_calloc(arena, phases + 1, sizeof *s->phases);
+    s->phase_count = program->phase_count;
+    s->phases = arena_calloc(arena, s->phase_count + 1, sizeof *s->phases);
     if (s->phases == NULL)
         return ipu_error_set(error, IPU_ERR_NO_MEMORY, "codegen: out of memory");
-    s->phase_count = phases;
     memcpy(s->region0, region0, sizeof s->region0);
-    code_mask(s, mask);
-    for (uint32_t i = 0; i < program->step_count; i++)
-        if (program->steps[i].kind == PROGRAM_EXCHANGE)
-            job.steps[program->steps[i].phase] = &program->steps[i];
-    int code = schedule_all(&job, options->threads, arena, error);
+    int code = job_open(&job, program, s, arena, error);
+    job.effort = effort;
+    job.cancel = options->cancel;
+    if (code == 0)
+        code = schedule_all(&job, options->threads, arena, error);
     if (code != 0)
         return code;
     count_row_bytes(s);
     *out = s;
     return refine(s, program, arena, error);
+}
+
+int schedule_verify(const struct program *program, struct program_schedule *schedule,
+                    const struct codegen_options *options, struct arena *arena,
+                    struct ipu_error *error)
+{
+    struct job job;
+    int code = job_open(&job, program, schedule, arena, error);
+    job.verify = true;
+    job.cancel = options->cancel;
+    if (code == 0)
+        code = schedule_all(&job, options->threads, arena, error);
+    return code;
 }

@@ -77,20 +77,34 @@ static int check_tile(const struct program *p, const uint32_t *list, uint32_t co
     return 0;
 }
 
+/* Buffers by tile: those of tile t are list[first[t + 1] .. first[t + 2]). */
+static void index_buffers(const struct program *p, uint32_t *first, uint32_t *list)
+{
+    for (uint32_t i = 0; i < p->buffer_count; i++)
+        if (used(&p->buffers[i]))
+            first[p->buffers[i].tile + 1]++;
+    for (unsigned t = 0; t < PROGRAM_TILES; t++)
+        first[t + 1] += first[t];
+    for (uint32_t i = p->buffer_count; i-- > 0;)
+        if (used(&p->buffers[i]))
+            list[--first[p->buffers[i].tile + 1]] = i;
+}
+
 int place_verify(const struct program *program, const uint32_t region0[PROGRAM_TILES],
                  struct arena *arena, struct ipu_error *error)
 {
     uint32_t *list = ARENA_ARRAY(arena, uint32_t, program->buffer_count + 1);
+    uint32_t *first = ARENA_ARRAY(arena, uint32_t, PROGRAM_TILES + 2);
     int code = 0;
-    if (list == NULL)
+    if (list == NULL || first == NULL)
         return ipu_error_set(error, IPU_ERR_NO_MEMORY, "place: out of memory");
-    for (unsigned t = 0; t < PROGRAM_TILES && code == 0; t++) {
-        uint32_t count = 0;
-        for (uint32_t i = 0; i < program->buffer_count; i++)
-            if (program->buffers[i].tile == t && used(&program->buffers[i]))
-                list[count++] = i;
-        code = check_tile(program, list, count, region0[t], error);
-    }
+    index_buffers(program, first, list);
+    first[PROGRAM_TILES + 1] = 0;
+    for (uint32_t i = 0; i < program->buffer_count; i++)
+        first[PROGRAM_TILES + 1] += used(&program->buffers[i]);
+    for (unsigned t = 0; t < PROGRAM_TILES && code == 0; t++)
+        code = check_tile(program, list + first[t + 1], first[t + 2] - first[t + 1], region0[t],
+                          error);
     for (uint32_t s = 0; s < program->step_count; s++)
         for (uint32_t i = 0; i < program->steps[s].call_count && code == 0; i++)
             code = check_call(program, &program->steps[s].calls[i], error);

@@ -169,7 +169,12 @@ static const char *const events[] = {
     "kernel artifact created key=",
     "phase=\"compile_runtime\"",
     "phase=\"compile_kernels\"",
+    "phase=\"plan_kernels\"",
     "phase=\"link_runtime\"",
+    "phase=\"place_storage\"",
+    "phase=\"lower_exchanges\"",
+    "phase=\"prepare_tile_code\"",
+    "reused exchange optimization after validating relocated rows phase=0",
     "phase=\"size_tile_code\"",
     "phase=\"emit_tile_code\"",
     "phase=\"build_tile_images\"",
@@ -252,6 +257,27 @@ START_TEST(summaries_count_replicas_and_padding)
 }
 END_TEST
 
+START_TEST(a_cancelled_compile_stops)
+{
+    struct compiled c;
+    struct ipu_error error;
+    const atomic_bool yes = true;
+    const struct codegen_options options = {.threads = 2};
+    struct codegen_options cancelled = {.threads = 2, .cancel = &yes};
+    struct program_schedule *schedule;
+    mlp(&maker);
+    memset(&c, 0, sizeof c);
+    lower_and_place(&maker, plan_of(&maker, 5), &c, &options);
+    ck_assert_int_eq(
+        program_schedule(c.program, c.region0, 1, &cancelled, maker.arena, &schedule, &error),
+        IPU_ERR_CANCELLED);
+    ck_assert_int_eq(codegen_package(&maker.flow, c.program, c.schedule, &cancelled, maker.arena,
+                                     &c.package, &error),
+                     IPU_ERR_CANCELLED);
+    maker_end(&maker);
+}
+END_TEST
+
 /* --- refusals ------------------------------------------------------------------------------- */
 
 START_TEST(code_that_leaves_region_0_is_refused_with_numbers)
@@ -293,6 +319,7 @@ int main(void)
     tcase_add_loop_test(t, profile_modes_sample_what_they_say, 0, 3);
     tcase_add_test(t, the_refined_estimate_is_close_to_the_run);
     tcase_add_test(t, summaries_count_replicas_and_padding);
+    tcase_add_test(t, a_cancelled_compile_stops);
     tcase_add_test(t, code_that_leaves_region_0_is_refused_with_numbers);
     suite_add_tcase(s, t);
     SRunner *sr = srunner_create(s);
