@@ -115,12 +115,13 @@ static void on_state(struct follow *f, const Ipu__Rpc__StateEvent *s)
 {
     char text[400];
     const char *cached = s->package_cached ? " (cached package)" : "";
+    const char *reason = strncmp(s->reason, f->error, sizeof f->error - 1) == 0 ? "" : s->reason;
     if (s->position)
         snprintf(text, sizeof text, "%s%s: position %u%s%.300s", command_state_name(s->state),
-                 cached, s->position, s->reason[0] ? ", " : "", s->reason);
+                 cached, s->position, reason[0] ? ", " : "", reason);
     else
         snprintf(text, sizeof text, "%s%s%s%.300s", command_state_name(s->state), cached,
-                 s->reason[0] ? ": " : "", s->reason);
+                 reason[0] ? ": " : "", reason);
     if (f->terminal)
         draw(f, text);
     else
@@ -161,6 +162,12 @@ static void on_results(struct follow *f, const Ipu__Rpc__ResultEvent *r)
     fflush(stdout);
 }
 
+static void on_error(struct follow *f, const Ipu__Rpc__Error *e)
+{
+    snprintf(f->error, sizeof f->error, "%s", e->text);
+    plain(f, e->text);
+}
+
 static void on_gap(struct follow *f, const Ipu__Rpc__Gap *g)
 {
     char text[128];
@@ -191,7 +198,7 @@ int follow_event(void *context, const Ipu__Rpc__Event *event)
         on_results(f, event->result);
         break;
     case IPU__RPC__EVENT__KIND_ERROR:
-        plain(f, event->error->text);
+        on_error(f, event->error);
         break;
     case IPU__RPC__EVENT__KIND_GAP:
         on_gap(f, event->gap);

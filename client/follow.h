@@ -16,7 +16,7 @@ struct follow {
     bool json;     /* events as JSON lines on stdout */
     bool drawn;
     char line[160]; /* the live line now on the screen */
-    char phase[64];
+    char error[512]; /* shown already: the state that follows does not say it again */
 };
 
 /* Prepares `follow` and installs the interrupt handlers; the connection's wake descriptor is set.
