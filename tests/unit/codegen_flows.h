@@ -364,6 +364,18 @@ static inline double eval_element(struct evaluation *e, const struct flow_op *op
     }
 }
 
+/* initial -> inside, yielded -> inside, inside -> result. */
+static inline void eval_carried(struct evaluation *e, const struct flow_op *op, int stage)
+{
+    for (unsigned i = 0; i < op->carried_count; i++) {
+        const struct flow_carried *c = &op->carried[i];
+        const struct flow_tensor *t = &e->m->tensors[c->inside];
+        uint32_t from = stage == 0 ? c->initial : stage == 1 ? c->yielded : c->inside;
+        uint32_t to = stage == 2 ? c->result : c->inside;
+        memcpy(e->values[to], e->values[from], t->rows * t->columns * sizeof(double));
+    }
+}
+
 static inline void eval_region(struct evaluation *e, uint32_t region, uint32_t iteration)
 {
     struct maker *m = e->m;
@@ -373,14 +385,12 @@ static inline void eval_region(struct evaluation *e, uint32_t region, uint32_t i
     for (unsigned i = 0; i < m->regions[region].op_count; i++) {
         const struct flow_op *op = &m->regions[region].ops[i];
         if (op->kind == FLOW_REPEAT) {
-            const struct flow_carried *c = op->carried;
-            size_t bytes = m->tensors[c->inside].rows * m->tensors[c->inside].columns * 8;
-            memcpy(e->values[c->inside], e->values[c->initial], bytes);
+            eval_carried(e, op, 0);
             for (uint32_t n = 0; n < op->count; n++) {
                 eval_region(e, op->region, n);
-                memcpy(e->values[c->inside], e->values[c->yielded], bytes);
+                eval_carried(e, op, 1);
             }
-            memcpy(e->values[c->result], e->values[c->inside], bytes);
+            eval_carried(e, op, 2);
             continue;
         }
         const struct flow_tensor *o = &m->tensors[op->out];

@@ -290,6 +290,108 @@ START_TEST(many_kernels_are_linked_past_the_host_window)
 }
 END_TEST
 
+/* A host tensor of rows x columns read through a view of the same data. */
+static uint32_t viewed(struct maker *m, bool parameter, uint64_t rows, uint64_t columns,
+                       uint64_t elements, struct flow_view view)
+{
+    uint32_t t = maker_host(m, parameter, FLOW_F16, 1, elements, 0.3);
+    m->tensors[t].rows = rows;
+    m->tensors[t].columns = columns;
+    m->tensors[t].view = view;
+    return t;
+}
+
+static const struct {
+    uint64_t rows, columns, elements;
+    struct flow_view view;
+} views[] = {
+    {21, 35, 735, {2, {{21, 1}, {35, 21}}}},                 /* transposed */
+    {24, 40, 960, {3, {{4, 6}, {6, 1}, {40, 24}}}},          /* two row axes */
+    {12, 64, 768, {4, {{12, 64}, {4, 1}, {4, 16}, {4, 4}}}}, /* three column axes */
+    {10, 48, 48, {2, {{10, 0}, {48, 1}}}},                   /* rows repeated */
+    {20, 33, 20, {2, {{20, 1}, {33, 0}}}},                   /* columns repeated */
+    {9, 8, 72, {2, {{6, 12}, {12, 1}}}},                     /* axes across rows */
+    {8, 9, 72, {2, {{4, 1}, {18, 4}}}},                      /* the same, strided */
+    {30, 18, 540, {3, {{5, 108}, {18, 1}, {6, 18}}}},        /* inner axes swapped */
+};
+
+START_TEST(host_views_feed_both_operands)
+{
+    struct maker *m = &maker;
+    maker_begin(m, 64);
+    uint32_t v =
+        viewed(m, _i % 2, views[_i].rows, views[_i].columns, views[_i].elements, views[_i].view);
+    uint32_t rows = (uint32_t)views[_i].rows, columns = (uint32_t)views[_i].columns;
+    maker_output(m, maker_gemm(m, v, maker_host(m, true, FLOW_F16, columns, 20, 0.2), 1));
+    maker_output(m, maker_gemm(m, maker_host(m, false, FLOW_F16, 19, rows, 1), v, 1));
+    maker_output(m, maker_unary(m, FLOW_RELU, v));
+    run_flow(m, plan_of(m, 10), CODEGEN_PROFILE_OVERALL, 2e-3);
+    maker_end(m);
+}
+END_TEST
+
+START_TEST(chunked_weights_lie_chunk_by_chunk)
+{
+    struct maker *m = &maker;
+    maker_begin(m, 64);
+    uint32_t v = viewed(m, true, 90, 40, 3600, (struct flow_view){2, {{90, 1}, {40, 90}}});
+    maker_output(m, maker_gemm(m, maker_host(m, false, FLOW_F16, 7, 90, 1), v, 1));
+    struct plan_op op = grid_gemm(m, 0, 1, 2, 1, 4, SCATTER_NONE);
+    const struct plan plan = {.op_count = 1, .ops = &op};
+    run_flow(m, &plan, CODEGEN_PROFILE_OVERALL, 2e-3);
+    maker_end(m);
+}
+END_TEST
+
+START_TEST(general_permutes_of_computed_values)
+{
+    static const struct flow_view two[] = {
+        {3, {{4, 6}, {24, 24}, {6, 1}}},            /* heads apart */
+        {4, {{3, 192}, {24, 1}, {2, 96}, {4, 24}}}, /* four axes */
+        {2, {{12, 0}, {48, 1}}},                    /* one row again and again */
+    };
+    struct maker *m = &maker;
+    maker_begin(m, 64);
+    uint32_t x = maker_host(m, false, FLOW_F16, 24, 24, 1);
+    uint32_t y = maker_unary(m, FLOW_GELU, x);
+    for (unsigned i = 0; i < 3; i++) {
+        uint32_t p = maker_permute(m, y, 12, 48, two[i]);
+        maker_output(m, p);
+        maker_output(m, maker_permute(m, maker_unary(m, FLOW_CAST, y), 12, 48, two[i]));
+    }
+    run_flow(m, plan_of(m, 10), CODEGEN_PROFILE_OVERALL, 2e-3);
+    maker_end(m);
+}
+END_TEST
+
+/* Two carried values that feed each other. */
+START_TEST(several_carried_values_advance_together)
+{
+    struct maker *m = &maker;
+    maker_begin(m, 64);
+    uint32_t a = maker_host(m, false, FLOW_F16, 10, 32, 1),
+             b = maker_host(m, true, FLOW_F16, 10, 32, 1);
+    uint32_t in_a = maker_repeat(m, 3, a);
+    struct flow_op *repeat = &m->ops[0][m->regions[0].op_count - 1];
+    struct flow_carried *c = ARENA_ARRAY(m->arena, struct flow_carried, 2);
+    uint32_t in_b = maker_tensor(m, FLOW_CARRIED, FLOW_F16, 10, 32);
+    uint32_t w = maker_sequence(m, 3, 32, 32, 0.15);
+    uint32_t next_a = maker_add(m, maker_gemm(m, in_b, w, 1), in_a, FLOW_DENSE);
+    uint32_t next_b = maker_unary(m, FLOW_GELU, in_a);
+    m->region = 0;
+    uint32_t out_a = maker_tensor(m, FLOW_RESULT, FLOW_F16, 10, 32);
+    uint32_t out_b = maker_tensor(m, FLOW_RESULT, FLOW_F16, 10, 32);
+    c[0] = (struct flow_carried){a, in_a, next_a, out_a};
+    c[1] = (struct flow_carried){b, in_b, next_b, out_b};
+    repeat->carried = c;
+    repeat->carried_count = 2;
+    maker_output(m, out_a);
+    maker_output(m, out_b);
+    run_flow(m, plan_of(m, 10), CODEGEN_PROFILE_FULL, 4e-3);
+    maker_end(m);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("codegen_run");
@@ -311,6 +413,10 @@ int main(void)
     tcase_add_test(t, parameters_survive_a_repeat_that_starts_from_them);
     tcase_add_test(t, values_read_late_in_a_repeat_keep_their_contents);
     tcase_add_test(t, many_kernels_are_linked_past_the_host_window);
+    tcase_add_loop_test(t, host_views_feed_both_operands, 0, sizeof views / sizeof *views);
+    tcase_add_test(t, chunked_weights_lie_chunk_by_chunk);
+    tcase_add_test(t, general_permutes_of_computed_values);
+    tcase_add_test(t, several_carried_values_advance_together);
     suite_add_tcase(s, t);
     SRunner *sr = srunner_create(s);
     srunner_run_all(sr, CK_NORMAL);
