@@ -2,10 +2,17 @@
 /* gemm_f16 on the simulated tile against a plain model that rounds where the kernel rounds. */
 #include "tests/unit/kernel_harness.h"
 
-enum { X = 0x60000, W = 0x80000, OUT = 0xc8000, CANARY = 0x7bcd };
+enum {
+    X = 0x60000,
+    X_INTERLEAVED = 0xb8000,
+    W = 0x80000,
+    W_STANDARD = 0x70000,
+    OUT = 0xc8000,
+    CANARY = 0x7bcd
+};
 
 struct shape {
-    uint32_t k, c, rows, r0, r1;
+    uint32_t k, c, rows, r0, r1, x, w;
 };
 
 static float value(const struct harness *h, uint32_t base, uint32_t index)
@@ -22,8 +29,8 @@ static float panel_sum(const struct harness *h, const struct shape *s, float sum
     for (uint32_t phase = 0; phase < 4; phase++) {
         float p[4];
         for (uint32_t i = 0; i < 4; i++)
-            p[i] = value(h, X, x + 4 * phase + i) *
-                   value(h, W, w + kernel_weight_slot(4 * phase + i, column % 16));
+            p[i] = value(h, s->x, x + 4 * phase + i) *
+                   value(h, s->w, w + kernel_weight_slot(4 * phase + i, column % 16));
         sum = sum + ((p[0] + p[1]) + (p[2] + p[3]));
     }
     return sum;
@@ -51,9 +58,9 @@ static uint16_t model(const struct harness *h, const struct shape *s, uint32_t r
 static void fill(struct harness *h, const struct shape *s)
 {
     for (uint32_t i = 0; i < s->k * s->rows; i++)
-        poke16(h, X + 2 * i, half_from_float(harness_normal(h)));
+        poke16(h, s->x + 2 * i, half_from_float(harness_normal(h)));
     for (uint32_t i = 0; i < s->k * s->c; i++)
-        poke16(h, W + 2 * i, half_from_float(harness_normal(h) * 0.125f));
+        poke16(h, s->w + 2 * i, half_from_float(harness_normal(h) * 0.125f));
     for (uint32_t i = 0; i < s->rows * s->c + 128; i++)
         poke16(h, OUT - 128 + 2 * i, CANARY);
 }
@@ -81,7 +88,7 @@ static void run(const struct shape *s, uint32_t weights)
     harness_open(&h, &spec);
     h.spread = 5 * (s->k / 16) * (s->c / 16); /* launches */
     fill(&h, s);
-    uint32_t args[KERNEL_MAX_ARGS] = {X, W, OUT, s->rows, s->rows * 32, s->rows * 32};
+    uint32_t args[KERNEL_MAX_ARGS] = {s->x, s->w, OUT, s->rows, s->rows * 32, s->rows * 32};
     harness_call(&h, args, 6);
     check_values(&h, s);
     uint32_t cycles = harness_cost(&h, args, 6);
@@ -96,7 +103,7 @@ START_TEST(every_row_count_matches_the_model_and_its_cost)
     static const uint32_t inner[] = {16, 32, 48, 64, 112, 144}, columns[] = {16, 48};
     for (unsigned i = 0; i < 6; i++)
         for (unsigned j = 0; j < 2; j++)
-            run(&(struct shape){inner[i], columns[j], rows, rows, rows}, 1);
+            run(&(struct shape){inner[i], columns[j], rows, rows, rows, X, W}, 1);
 }
 END_TEST
 
@@ -108,18 +115,19 @@ START_TEST(two_row_counts_share_one_kernel)
     for (uint32_t weights = 0; weights < 4; weights++)
         for (unsigned i = 0; i < 2; i++) {
             const uint32_t *r = pairs[_i];
-            run(&(struct shape){64, 32, r[i], r[0], r[1]}, weights);
-            run(&(struct shape){16, 32, r[i], r[0], r[1]}, weights);
+            uint32_t x = weights & 2 ? X_INTERLEAVED : X, w = weights & 1 ? W : W_STANDARD;
+            run(&(struct shape){64, 32, r[i], r[0], r[1], x, w}, weights);
+            run(&(struct shape){16, 32, r[i], r[0], r[1], x, w}, weights);
         }
 }
 END_TEST
 
 START_TEST(long_inner_dimensions_and_many_rows_match)
 {
-    static const struct shape shapes[] = {{512, 16, 6, 6, 6},      {496, 32, 13, 13, 13},
-                                          {304, 16, 17, 17, 18},   {64, 16, 92, 91, 92},
-                                          {48, 32, 128, 128, 128}, {48, 16, 129, 129, 129},
-                                          {32, 16, 500, 500, 500}, {32, 16, 768, 767, 768}};
+    static const struct shape shapes[] = {
+        {512, 16, 6, 6, 6, X, W},      {496, 32, 13, 13, 13, X, W},   {304, 16, 17, 17, 18, X, W},
+        {64, 16, 92, 91, 92, X, W},    {48, 32, 128, 128, 128, X, W}, {48, 16, 129, 129, 129, X, W},
+        {32, 16, 500, 500, 500, X, W}, {32, 16, 768, 767, 768, X, W}};
     run(&shapes[_i], 1);
 }
 END_TEST
@@ -129,7 +137,7 @@ START_TEST(strided_blocks_leave_the_other_rows_alone)
 {
     enum { BLOCK = 60 };
     uint32_t rows = (uint32_t)_i, weights = _i % 2 ? 3 : 1;
-    struct shape s = {48, 32, rows, rows, rows};
+    struct shape s = {48, 32, rows, rows, rows, X, W};
     struct harness h;
     struct kernel_spec spec = {KERNEL_GEMM_F16, {weights, s.k, s.c, rows, rows}};
     harness_open(&h, &spec);
