@@ -12,6 +12,7 @@
 #include <string.h>
 
 enum { STREAM_POISON = 0xa5, STREAM_NO_TILE = 0xffff };
+static const int64_t STREAM_END = INT64_C(1) << 40; /* beyond every stream */
 
 static uint32_t element_bytes(enum package_type type)
 {
@@ -49,67 +50,82 @@ static void walk_reach(struct walk *w)
     }
 }
 
-/* Puts the contiguous loop last, or else the longest. */
-static void walk_order(struct walk *w, uint32_t unit)
+static void swap_loops(struct package_nest *nest, unsigned a, unsigned b)
 {
-    unsigned dims = w->nest.dims, best = dims - 1;
+    struct package_nest before = *nest;
+    nest->dim[a] = before.dim[b];
+    nest->dim[b] = before.dim[a];
+}
+
+static int64_t size_of(int64_t stride)
+{
+    return stride < 0 ? -stride : stride;
+}
+
+/* Puts the contiguous loop last, or else the longest; the others by falling stream stride, so that
+ * a stretch of the stream is a stretch of the outer loops. */
+static void walk_order(struct package_nest *nest, uint32_t unit)
+{
+    unsigned dims = nest->dims, best = dims - 1;
     if (dims < 2)
         return;
     for (unsigned k = 0; k < dims; k++)
-        if (w->nest.dim[k].count > w->nest.dim[best].count)
+        if (nest->dim[k].count > nest->dim[best].count)
             best = k;
     for (unsigned k = 0; k < dims; k++)
-        if (w->nest.dim[k].host_stride == 1 && w->nest.dim[k].stream_stride == (int32_t)unit &&
-            w->nest.dim[k].count > 1)
+        if (nest->dim[k].host_stride == 1 && nest->dim[k].stream_stride == (int32_t)unit &&
+            nest->dim[k].count > 1)
             best = k;
-    struct package_nest before = w->nest;
-    w->nest.dim[dims - 1] = before.dim[best];
-    w->nest.dim[best] = before.dim[dims - 1];
+    swap_loops(nest, best, dims - 1);
+    for (unsigned k = 1; k + 1 < dims; k++)
+        for (unsigned j = k;
+             j > 0 && size_of(nest->dim[j].stream_stride) > size_of(nest->dim[j - 1].stream_stride);
+             j--)
+            swap_loops(nest, j, j - 1);
 }
 
-/* Indices [*first, *last) of a loop whose elements start inside the wanted stretch. */
-static void clip(const struct walk *w, int64_t stream, int64_t stride, uint32_t count,
-                 uint32_t *first, uint32_t *last)
+/* Indices [*first, *last) of loop k outside which nothing can lie in the wanted stretch. */
+static void clip(const struct walk *w, unsigned k, int64_t stream, uint32_t *first, uint32_t *last)
 {
+    int64_t stride = w->nest.dim[k].stream_stride, count = w->nest.dim[k].count;
+    int64_t low = w->begin - stream - w->high[k + 1], high = w->end - 1 - stream - w->low[k + 1];
     *first = 0;
-    *last = count;
-    while (*first < *last) {
-        int64_t at = stream + *first * stride;
-        if (at >= w->begin && at < w->end)
-            break;
-        if (stride > 0 && at < w->begin) {
-            int64_t skip = (w->begin - at + stride - 1) / stride;
-            *first += skip < *last - *first ? (uint32_t)skip : *last - *first;
-        } else {
-            ++*first;
-        }
+    *last = (uint32_t)count;
+    if (stride == 0 && (low > 0 || high < 0))
+        *last = 0;
+    if (stride == 0)
+        return;
+    if (stride < 0) { /* count the loop from its far end */
+        int64_t other = -low;
+        low = -high;
+        high = other;
+        stride = -stride;
     }
-    while (*last > *first) {
-        int64_t at = stream + ((int64_t)*last - 1) * stride;
-        if (at >= w->begin && at < w->end)
-            break;
-        --*last;
-    }
+    int64_t begin = low > 0 ? (low + stride - 1) / stride : 0;
+    int64_t end = high < 0 ? 0 : high / stride + 1;
+    *first = (uint32_t)(begin < count ? begin : count);
+    *last = (uint32_t)(end < count ? end : count);
+    if (*last < *first)
+        *last = *first;
 }
 
 static int walk_loop(const struct walk *w, unsigned k, int64_t host, int64_t stream)
 {
-    if (stream + w->low[k] >= w->end || stream + w->high[k] < w->begin)
-        return 0;
-    if (k == w->nest.dims)
+    if (k == w->nest.dims) {
+        if (stream < w->begin || stream >= w->end)
+            return 0;
         return w->visit(w->context, (uint64_t)host, 0, (uint64_t)stream, 0, 1);
+    }
     int64_t host_stride = w->nest.dim[k].host_stride;
     int64_t stride = w->nest.dim[k].stream_stride;
-    uint32_t count = w->nest.dim[k].count;
-    if (k + 1 == w->nest.dims) {
-        uint32_t first, last;
-        clip(w, stream, stride, count, &first, &last);
-        if (first == last)
-            return 0;
+    uint32_t first, last;
+    clip(w, k, stream, &first, &last);
+    if (first == last)
+        return 0;
+    if (k + 1 == w->nest.dims)
         return w->visit(w->context, (uint64_t)(host + first * host_stride), host_stride,
                         (uint64_t)(stream + first * stride), stride, last - first);
-    }
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = first; i < last; i++) {
         int code = walk_loop(w, k + 1, host + i * host_stride, stream + i * stride);
         if (code != 0)
             return code;
@@ -121,7 +137,7 @@ static int walk_nest(const struct package_nest *nest, uint32_t unit, int64_t beg
                      walk_fn *visit, void *context)
 {
     struct walk w = {.nest = *nest, .begin = begin, .end = end, .visit = visit, .context = context};
-    walk_order(&w, unit);
+    walk_order(&w.nest, unit);
     walk_reach(&w);
     return walk_loop(&w, 0, (int64_t)nest->host_offset, nest->stream_offset);
 }
@@ -399,7 +415,7 @@ static int gather_tensor(uint8_t *host, const struct package *package, size_t te
             continue;
         g.tile = nests[i].tile;
         g.stream = store->data + store->offset[g.tile];
-        if (walk_nest(&nests[i], g.unit, 0, INT64_MAX, gather_elements, &g) != 0)
+        if (walk_nest(&nests[i], g.unit, 0, STREAM_END, gather_elements, &g) != 0)
             code = differs(&g, error);
     }
     if (code == 0)
