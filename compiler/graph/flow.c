@@ -145,6 +145,16 @@ static void need_members(const struct flow *f, bool *needed, uint32_t tensor)
         needed[t->members[i]] = true;
 }
 
+/* Empties the regions of a repeat that nothing needs: no operation enters them any more. */
+static void drop_region(struct build *b, uint32_t region)
+{
+    struct build_region *r = &b->regions[region];
+    for (unsigned i = 0; i < r->count; i++)
+        if (r->ops[i].kind == FLOW_REPEAT)
+            drop_region(b, r->ops[i].region);
+    r->count = 0;
+}
+
 static void sweep(struct build *b, uint32_t region, bool *needed)
 {
     struct build_region *r = &b->regions[region];
@@ -152,6 +162,8 @@ static void sweep(struct build *b, uint32_t region, bool *needed)
     for (unsigned i = r->count; i-- > 0;) {
         struct flow_op *op = &r->ops[i];
         if (!op_is_live(op, needed)) {
+            if (op->kind == FLOW_REPEAT)
+                drop_region(b, op->region);
             op->out = UINT32_MAX;
             continue;
         }

@@ -273,6 +273,23 @@ START_TEST(unneeded_operations_are_dropped)
 }
 END_TEST
 
+START_TEST(unneeded_repeat_leaves_no_operations_in_its_region)
+{
+    struct fixture f;
+    open_fixture(&f);
+    uint32_t x = input2(&f, "a", 3, 5);
+    build_repeat(&f.b, "r", 3);
+    build_yield(&f.b, 0, build_gelu(&f.b, "", build_carry(&f.b, x)));
+    build_repeat_end(&f.b);
+    build_output(&f.b, build_relu(&f.b, "", x), "y");
+    ck_assert_msg(flow_built(&f) == 0, "%s", f.error.text);
+    ck_assert_uint_eq(f.flow->regions[0].op_count, 1);
+    for (unsigned i = 1; i < f.flow->region_count; i++)
+        ck_assert_uint_eq(f.flow->regions[i].op_count, 0);
+    close_fixture(&f);
+}
+END_TEST
+
 START_TEST(bias_is_a_row_broadcast_on_either_side)
 {
     for (int side = 0; side < 2; side++) {
@@ -345,6 +362,7 @@ int main(void)
     tcase_add_test(t, transposed_result_becomes_a_permute);
     tcase_add_test(t, reshape_that_keeps_the_last_axis_vanishes);
     tcase_add_test(t, unneeded_operations_are_dropped);
+    tcase_add_test(t, unneeded_repeat_leaves_no_operations_in_its_region);
     tcase_add_test(t, bias_is_a_row_broadcast_on_either_side);
     tcase_add_test(t, swapped_carried_values_unroll);
     tcase_add_test(t, normal_draws_have_the_moments_of_a_normal);
