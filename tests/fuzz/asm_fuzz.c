@@ -1,3 +1,4 @@
+/* module: device/asm */
 /* Fuzzing of the assembler and the linker (libFuzzer entry).
  *
  * The first byte chooses: source text; object bytes; or instruction words, whose disassembly must

@@ -1,3 +1,4 @@
+/* module: proto */
 /* Fuzzes the frame decoder: the input's first bytes choose how the rest is cut into reads; whatever
  * comes out lies within what was read, and the decoder holds no more than one frame beyond it.
  */

@@ -1,3 +1,4 @@
+/* module: proto */
 /* Fuzzes the messages of the protocol: the first byte chooses a message type, the rest is its
  * bytes. What the scan accepts, protobuf-c must unpack within the budget, and pack again to bytes
  * that the scan accepts.

@@ -1,3 +1,4 @@
+/* module: proto */
 /* Fuzzes the scan with workloads, the deepest of our messages: it never reads outside its input,
  * never lets more through than its limits, and what it lets through unpacks within its memory or is
  * refused.
