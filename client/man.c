@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* scdoc gives underscores and asterisks a meaning; escape them. */
+/* What has a meaning in scdoc, anywhere or at the start of a line, is escaped. */
 static void escaped(const char *text)
 {
     for (; *text; text++) {
-        if (strchr("_*\\", *text))
+        if (strchr("_*\\`#|[]", *text))
             putchar('\\');
         putchar(*text);
     }

@@ -1,0 +1,166 @@
+#!/bin/sh
+# The commands of ipuctl against a real daemon: exit codes, data on stdout alone, JSON of each, Ctrl-C. $1: build folder.
+. tests/integration/common.inc
+
+# --- without a daemon ---
+expect 5 "$ipuctl" ping
+silent_stdout
+one_sentence 'no ipud answers at'
+expect 5 "$ipuctl" submit tests/integration/common.inc
+silent_stdout
+ok "an unreachable daemon: exit code 5, one sentence"
+
+for arguments in "" "frobnicate" "--frobnicate ping" "status x" "status 0" "submit" "submit a b" "result" "profile 1" "package 1" \
+    "workload" "workload gemm" "workload frob -o -" "workload gemm --tiles 63 -o -" "workload gemm --rows 0 -o -" \
+    "workload mlp --activation tanh -o -" "workload gemm --profile some -o -" "submit --priority 21 x"; do
+    # shellcheck disable=SC2086
+    expect 2 "$ipuctl" $arguments
+    silent_stdout
+    [ -s "$work/err" ] || fail "no word about: $arguments"
+done
+ok "wrong usage: exit code 2, nothing on stdout"
+
+for command in submit status watch cancel log result profile package cache search info ping workload; do
+    expect 0 "$ipuctl" "$command" --help
+    printed "^usage: ipuctl .*$command"
+    silent_stderr
+done
+expect 0 "$ipuctl" --help
+printed '6 cancelled'
+expect 0 "$ipuctl" --man
+printed '^ipuctl\(1\)'
+ok "--help of each command goes to stdout, exit code 0"
+
+# --- jobs ---
+start_daemon
+workload good
+expect 0 "$ipuctl" submit --detach --name first "$work/good.pb"
+silent_stderr
+job=$(cat "$work/out")
+[ "$job" = 1 ] || fail "the job number is $job"
+expect 0 "$ipuctl" watch "$job"
+printed '^workload=good .*executionTiles=64 .* cycles=[0-9]+ '
+printed '^package=[0-9a-f]{64} tiles=1472 device=sim deviceTest=PASS$'
+said '^done$'
+[ "$(wc -l <"$work/out")" = 3 ] || fail "stdout is not the three result lines"
+mv "$work/out" "$work/results"
+ok "submit --detach prints the job, watch shows its three result lines on stdout and its states on stderr"
+
+expect 0 "$ipuctl" status "$job"
+printed '^state +done'
+printed '^name +first'
+expect 0 "$ipuctl" status
+printed '1 +0? *[0-9]+ .*done|done'
+silent_stderr
+expect 0 "$ipuctl" log "$job"
+printed ' INFO lower_mid '
+printed ' INFO .*loading application .*tile_count=1472'
+silent_stderr
+grep -Evq '^[0-9T:.-]+Z +(DEBUG|INFO|WARN|ERROR) ' "$work/out" && fail "a line of the log is no log line"
+ok "status and log print data alone"
+
+expect 0 "$ipuctl" submit "$work/good.pb"
+said 'cached package'
+expect 0 "$ipuctl" cache stats
+hits=$(awk '$1 == "package" { print $4 }' "$work/out")
+[ "$hits" -ge 1 ] || fail "the second submission did not come from the cache"
+expect 0 "$ipuctl" submit --no-cache "$work/good.pb"
+! grep -q 'cached package' "$work/err" || fail "--no-cache took a cached package"
+ok "a second submission comes from the cache, --no-cache does not"
+
+for arguments in "status 1" "status" "watch 1" "log 1" "result 1" "profile 1 --summary" "cache stats" "cache list" "cache verify" \
+    "cache explain 1" "search list" "info" "ping" "cancel 1" "submit $work/good.pb" "submit --detach $work/good.pb"; do
+    # shellcheck disable=SC2086
+    expect 0 "$ipuctl" --json $arguments
+    silent_stderr
+    json_lines
+done
+ok "--json of every command is JSON, one value a line, with a silent stderr"
+
+key=$("$ipuctl" search list | awk '$5 == "good" { print $1 }')
+[ -n "$key" ] || fail "no search state"
+attempts=$("$ipuctl" search list | awk '$5 == "good" { print $3 }')
+[ "$attempts" -gt 0 ] || fail "the search state counts no attempts"
+full=$("$ipuctl" --json search list | sed 's/.*"key":"\([0-9a-f]*\)".*/\1/')
+expect 0 "$ipuctl" search show "$full"
+printed '^workload good$'
+expect 0 "$ipuctl" --json search show "$full"
+json_lines
+expect 0 "$ipuctl" search drop "$full"
+expect 2 "$ipuctl" search show "$full"
+silent_stdout
+ok "search list, show and drop"
+
+expect 0 "$ipuctl" cache verify
+printed '^objects=[1-9][0-9]* bytes=[1-9][0-9]* damaged=0$'
+expect 0 "$ipuctl" cache explain "$job"
+printed 'compiler_build'
+printed 'search_key'
+expect 2 "$ipuctl" cache gc
+expect 0 "$ipuctl" cache gc --all
+expect 0 "$ipuctl" cache stats
+printed '^total 0 of '
+expect 0 "$ipuctl" submit "$work/good.pb"
+tail -n 1 "$work/out" | grep -q 'deviceTest=PASS$' || fail "no pass after the caches were emptied"
+ok "cache verify, explain and gc; a job passes with emptied caches"
+
+for arguments in "status 4711" "watch 4711" "log 4711" "result 4711" "package 4711 -o -" "cancel 4711" "cache explain 4711" \
+    "search show feed" "cache frob" "search frob"; do
+    # shellcheck disable=SC2086
+    expect 2 "$ipuctl" $arguments
+    silent_stdout
+    [ "$(wc -l <"$work/err")" = 1 ] || fail "not one sentence"
+done
+ok "what does not exist: exit code 2, one sentence"
+
+# --- interrupts ---
+workload long
+state_is() { "$ipuctl" --json status "$1" | grep -q "\"state\":\"$2\""; }
+"$ipuctl" submit "$work/long.pb" >"$work/out" 2>"$work/err" &
+others=$!
+newest=$("$ipuctl" --json status | sed 's/{"jobs":\[{"job":\([0-9]*\),.*/\1/')
+poll "the long job to compile" grep -q compiling "$work/err"
+newest=$("$ipuctl" --json status --limit 1 | sed 's/[^0-9]*\([0-9]*\).*/\1/')
+kill -INT "$others"
+code=0
+wait "$others" || code=$?
+others=
+[ $code -eq 6 ] || fail "Ctrl-C ended the client with exit code $code"
+said "interrupted, job $newest cancelled"
+poll "the job to be cancelled" state_is "$newest" JOB_CANCELLED
+ok "Ctrl-C cancels the job: exit code 6"
+
+"$ipuctl" submit --detach "$work/long.pb" >"$work/out"
+job=$(cat "$work/out")
+poll "the long job to compile" state_is "$job" JOB_COMPILING
+"$ipuctl" watch "$job" >"$work/out" 2>"$work/err" &
+others=$!
+poll "the watcher" grep -q compiling "$work/err"
+kill -INT "$others"
+wait "$others" || fail "leaving a watch is no failure"
+state_is "$job" JOB_COMPILING || fail "leaving a watch touched the job"
+"$ipuctl" watch "$job" >"$work/out" 2>"$work/err" &
+others=$!
+expect 0 "$ipuctl" cancel "$job"
+code=0
+wait "$others" || code=$?
+others=
+[ $code -eq 6 ] || fail "the watcher of a cancelled job ended with $code"
+ok "a watcher may leave; one that stays ends with exit code 6 when the job is cancelled"
+
+"$ipuctl" submit "$work/long.pb" >"$work/out" 2>"$work/err" &
+others=$!
+poll "the long job to compile" grep -q compiling "$work/err"
+newest=$("$ipuctl" --json status --limit 1 | sed 's/[^0-9]*\([0-9]*\).*/\1/')
+kill -9 "$others"
+wait "$others" 2>/dev/null || :
+others=
+poll "the job of the killed client to be cancelled" state_is "$newest" JOB_CANCELLED
+ok "a client that is killed takes its job with it"
+
+expect 2 sh -c "'$ipuctl' result 1 >/dev/full; '$ipuctl' workload gemm -o - >/dev/full"
+said 'cannot write'
+ok "a full standard output is told"
+stop_daemon
+expect 5 "$ipuctl" info
+ok "after SIGTERM the daemon is gone and the client says so"
