@@ -29,7 +29,7 @@ start() {
 }
 child() { # process id of the daemon's child of that name
     for entry in /proc/[0-9]*; do
-        name=$(tr '\0' ' ' <"$entry/cmdline" 2>/dev/null | cut -d' ' -f1)
+        name=$(cat "$entry/cmdline" 2>/dev/null | tr '\0' ' ' | cut -d' ' -f1)
         parent=$(sed 's/.*) . \([0-9]*\) .*/\1/' "$entry/stat" 2>/dev/null)
         if [ "$name" = "$1" ] && [ "$parent" = "$daemon" ]; then
             basename "$entry"

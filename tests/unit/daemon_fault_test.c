@@ -9,6 +9,7 @@
 
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 static struct ipu_client *client;
 
@@ -238,7 +239,7 @@ START_TEST(sandboxed_worker_cannot_write_files)
     fixture_start();
     client = fixture_connect();
     ck_assert_int_eq(fixture_run(client, "writer", 1, NULL, NULL, &job, &status), 0);
-    if (access("/sys/kernel/security/landlock", F_OK) == 0 || status->code == 0)
+    if (syscall(SYS_landlock_create_ruleset, NULL, 0, 1) > 0) /* else this kernel has no Landlock */
         ck_assert_msg(status->state == IPU__RPC__JOB_STATE__JOB_DONE, "%s", status->reason);
 }
 END_TEST

@@ -254,6 +254,7 @@ START_TEST(unfinished_upload_is_gone_after_a_restart)
     struct store_stats stats;
     ck_assert_int_eq(store_cache_stats(store, &stats, &error), 0);
     ck_assert_uint_eq(stats.bytes, 0);
+    store_upload_abort(store, upload); /* only the memory is left of it */
 }
 END_TEST
 
