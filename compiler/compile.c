@@ -44,6 +44,7 @@ static void search_progress(void *context, uint64_t best, uint64_t candidates, d
 {
     const struct compile *c = context;
     (void)seconds;
+    c->result->search_attempts = (unsigned)candidates; /* the last report is the whole count */
     if (c->options->progress)
         c->options->progress(c->options->progress_context, "lower_mid", best, candidates);
 }
