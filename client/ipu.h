@@ -19,9 +19,9 @@
 
 struct ipu_client;
 
-/* The socket that is used when none is named: $IPUD_SOCKET, else $XDG_RUNTIME_DIR/ipud.sock if that
- * exists, else /run/ipud/ipud.sock if that exists, else the former. Writes at most `size` bytes,
- * always terminated. */
+/* The socket that is used when none is named: $IPUD_SOCKET, else the user's own
+ * ($XDG_RUNTIME_DIR/ipud.sock, without that ipud.sock in ipud's default state directory), else,
+ * when that does not exist, /run/ipud/ipud.sock. Writes at most `size` bytes, always terminated. */
 void ipu_default_socket(char *path, size_t size);
 
 /* Connects to `path` (NULL = default) and says hello as `name` ("ipuctl 0.1.0").

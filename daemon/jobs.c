@@ -20,7 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FLUSH_MS = 100, RETRY_TICKS = 10, MAX_CRASHES = 2, MAX_ATTEMPTS = 20 };
+enum { FLUSH_MS = 100, RETRY_TICKS = 10, MAX_CRASHES = 2, MANY_ATTEMPTS = 12, LAST_PRIORITY = -10 };
 
 static void kick(struct daemon *daemon)
 {
@@ -32,7 +32,9 @@ static void kick(struct daemon *daemon)
 
 static void push_line(struct job *job, struct queue *queue)
 {
-    struct queue_entry entry = {job->row.id, job->row.uid, job->row.priority, clock_ns()};
+    /* A job that was interrupted again and again is never given up, but goes behind the others. */
+    int priority = job->row.attempts >= MANY_ATTEMPTS ? LAST_PRIORITY : job->row.priority;
+    struct queue_entry entry = {job->row.id, job->row.uid, priority, clock_ns()};
     if (!queue_push(queue, &entry))
         job_end(job, JOB_FAILED, IPU_ERR_NO_MEMORY, "ipud is out of memory");
 }
@@ -307,11 +309,6 @@ int jobs_restore(struct jobs *jobs, const struct store_job *row, uint64_t sequen
     log_event(jobs->daemon->log, LOG_LEVEL_INFO, "job", "job taken up again",
               "job=%" PRIu64 " was=%s attempts=%u", row->id,
               job_state_name((enum job_state)row->state), row->attempts);
-    if (row->attempts >= MAX_ATTEMPTS) {
-        job_end(job, JOB_FAILED, IPU_ERR_INTERNAL,
-                "the job was interrupted too often; it is not tried again");
-        return 0;
-    }
     job_set_reason(job, row->state == JOB_QUEUED ? "ipud was restarted"
                                                  : "ipud was restarted; the job begins again");
     announce(job);
