@@ -257,6 +257,66 @@ START_TEST(summaries_count_replicas_and_padding)
 }
 END_TEST
 
+static int compile_once(struct maker *m, const struct plan *plan, struct arena *arena,
+                        struct package **package, struct ipu_error *error)
+{
+    static uint32_t region0[PROGRAM_TILES];
+    const struct codegen_options options = {.threads = 1, .profile = CODEGEN_PROFILE_FULL};
+    struct program *program;
+    struct program_schedule *schedule;
+    struct place_report report;
+    int code = lower_program(&m->flow, plan, arena, &program, error);
+    if (code == 0)
+        code = codegen_reserve(&m->flow, program, &options, arena, region0, error);
+    if (code == 0)
+        code = place_program(program, region0, arena, &report, error);
+    if (code == 0)
+        code = program_schedule(program, region0, 1, &options, arena, &schedule, error);
+    if (code == 0)
+        code = codegen_package(&m->flow, program, schedule, &options, arena, package, error);
+    return code;
+}
+
+/* The first package written becomes the pattern for the others. */
+static void expect_same_file(struct package *package, struct buffer *whole)
+{
+    struct buffer file = {0};
+    struct ipu_error error;
+    expect_ok(package_write(package, &file, &error), &error);
+    if (whole->size == 0)
+        buffer_append(whole, file.data, file.size);
+    ck_assert_uint_eq(file.size, whole->size);
+    ck_assert_int_eq(memcmp(file.data, whole->data, file.size), 0);
+    buffer_free(&file);
+}
+
+START_TEST(every_failing_allocation_is_one_clear_error)
+{
+    struct ipu_error error;
+    struct buffer whole = {0};
+    unsigned failures = 0;
+    mlp(&maker);
+    const struct plan *plan = plan_of(&maker, 5);
+    for (long after = 1; after < 20000; after += 1 + after / 12) {
+        struct package *package = NULL;
+        struct arena *arena = arena_create(0);
+        ipu_alloc_fail_after(after, 1);
+        int code = compile_once(&maker, plan, arena, &package, &error);
+        ipu_alloc_fail_after(-1, 0);
+        if (code == 0)
+            expect_same_file(package, &whole);
+        arena_destroy(arena);
+        package_destroy(package);
+        if (code != 0 && code != IPU_ERR_NO_MEMORY)
+            ck_abort_msg("allocation %ld: %d: %s", after, code, error.text);
+        failures += code != 0;
+    }
+    ck_assert_uint_gt(failures, 10);
+    buffer_free(&whole);
+    maker_end(&maker);
+}
+END_TEST
+
 START_TEST(a_cancelled_compile_stops)
 {
     struct compiled c;
@@ -319,6 +379,7 @@ int main(void)
     tcase_add_loop_test(t, profile_modes_sample_what_they_say, 0, 3);
     tcase_add_test(t, the_refined_estimate_is_close_to_the_run);
     tcase_add_test(t, summaries_count_replicas_and_padding);
+    tcase_add_test(t, every_failing_allocation_is_one_clear_error);
     tcase_add_test(t, a_cancelled_compile_stops);
     tcase_add_test(t, code_that_leaves_region_0_is_refused_with_numbers);
     suite_add_tcase(s, t);
