@@ -8,7 +8,10 @@
 
 #include "device/ipu21/exchange.h"
 
-enum { CHIP_SLICE = 1 << 16 /* cycles between looks at the cancel flag */ };
+enum {
+    CHIP_SLICE = 1 << 16,     /* cycles between looks at the cancel flag */
+    CHIP_MAX_EVENTS = 1 << 17 /* of one tile in one round: region 0 holds 53,248 instructions */
+};
 
 void chip_make_ready(struct sim_chip *chip, unsigned tile)
 {
@@ -21,6 +24,19 @@ static bool cancelled(const struct sim_chip *chip)
     return chip->cancel && atomic_load_explicit(chip->cancel, memory_order_relaxed);
 }
 
+/* A program that loops over exchange instructions without ever synchronising would fill the host's
+ * memory with its log. */
+static bool endless_row(struct sim_tile *tile)
+{
+    size_t count;
+    sim_tile_events(tile, &count);
+    if (count <= CHIP_MAX_EVENTS)
+        return false;
+    sim_tile_raise(tile, SIM_ETYPE_EXERR, 0, sim_tile_cycle(tile),
+                   "more exchange events without a synchronisation than any row has");
+    return true;
+}
+
 static enum sim_stop run_slices(const struct sim_chip *chip, struct sim_tile *tile)
 {
     for (;;) {
@@ -28,6 +44,8 @@ static enum sim_stop run_slices(const struct sim_chip *chip, struct sim_tile *ti
         if (until > chip->limit)
             until = chip->limit;
         enum sim_stop stop = sim_tile_run(tile, until);
+        if (stop == SIM_STOP_LIMIT && endless_row(tile))
+            return SIM_STOP_FAULT;
         if (stop != SIM_STOP_LIMIT || until == chip->limit || cancelled(chip))
             return stop;
     }

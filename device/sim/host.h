@@ -14,9 +14,10 @@
 enum {
     HOST_MAX_PAGES = 64,
     HOST_PAGE = 4096,
-    HOST_MAX_WRITE = 256,    /* payload bytes of one tile-to-host packet */
-    HOST_WRITE_SPACING = 18, /* slots from a payload to the next header */
-    HOST_ROUND_TRIP = 1500   /* cycles from a packet to its completion: PCIe, about 1 us [G] */
+    HOST_MAX_WORDS = 1 << 16, /* of one tile that wait: a page has 1,024 */
+    HOST_MAX_WRITE = 256,     /* payload bytes of one tile-to-host packet */
+    HOST_WRITE_SPACING = 18,  /* slots from a payload to the next header */
+    HOST_ROUND_TRIP = 1500    /* cycles from a packet to its completion: PCIe, about 1 us [G] */
 };
 
 /* One word on a tile's bus to its exchange block. */

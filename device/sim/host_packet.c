@@ -36,6 +36,12 @@ bool host_stream_append(struct settle_port *port, const struct sim_event *event,
     if (!port->host && !(port->host = ipu_calloc(1, sizeof *port->host)))
         return false;
     port->host->mux = mux;
+    if (port->host->words.count + words > HOST_MAX_WORDS) {
+        settle_fault(port, SIM_ETYPE_EXERR, SETTLE_CONFIGURATION,
+                     (int64_t)(port->epoch + event->slot), event->pc,
+                     "more than %d words for the host wait to be served", HOST_MAX_WORDS);
+        return true;
+    }
     for (uint32_t i = 0; i < words; i++) {
         struct host_word *word = settle_push(&port->host->words, sizeof *word);
         if (!word)

@@ -158,6 +158,7 @@ static bool choose_ports(struct settle *settle)
     for (unsigned i = 0; i < IPU21_TILES; i++) {
         struct settle_port *port = &settle->ports[i];
         port->received = port->misdirected = 0;
+        port->hears_itself = false;
         port->sends.count = port->runs.count = port->pieces.count = 0;
         for (unsigned t = 0; t < SETTLE_TIMELINES; t++)
             port->timeline[t].count = 0;
@@ -180,6 +181,7 @@ bool settle_run(struct settle *settle)
     sim_pool_run(settle->pool, count, collect_one, settle);
     sim_pool_run(settle->pool, count, receive_one, settle);
     sim_pool_run(settle->pool, count, check_one, settle);
+    settle_check_self(settle);
     bool sound = settle_copy(settle);
     for (size_t i = 0; i < count; i++) {
         struct settle_port *port = &settle->ports[active[i]];

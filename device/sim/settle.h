@@ -85,6 +85,7 @@ struct settle_port {
 
     /* the round's working state */
     bool active;
+    bool hears_itself; /* some piece comes from the port's own bus */
     struct settle_list timeline[SETTLE_TIMELINES];
     struct settle_list sends, runs, pieces;
     struct host_stream *host;
@@ -129,6 +130,8 @@ void settle_receive(struct settle *settle, struct settle_port *port);
 void settle_place(struct settle *settle, struct settle_port *port);
 /* Conflicts on the port, late data, received words of its rows. */
 void settle_check(struct settle *settle, struct settle_port *port);
+/* Words that only their sender hears, after settle_check() of all ports. */
+void settle_check_self(struct settle *settle);
 /* Copies all pieces of the round. */
 bool settle_copy(struct settle *settle);
 /* The registers after the round. */

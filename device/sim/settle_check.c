@@ -179,37 +179,6 @@ static void check_lent(const struct settle *settle, struct settle_port *port)
     }
 }
 
-static bool heard_elsewhere(const struct settle *settle, unsigned self, int64_t sent)
-{
-    const uint16_t *active = settle->active.data;
-    for (size_t k = 0; k < settle->active.count; k++) {
-        const struct settle_port *other = &settle->ports[active[k]];
-        if (other->logical == self)
-            continue;
-        for (size_t i = 0; i < other->pieces.count; i++) {
-            const struct settle_piece *piece = piece_at(other, i);
-            if (piece->source == self && piece->sent <= sent && sent < piece->sent + piece->items)
-                return true;
-        }
-    }
-    return false;
-}
-
-/* A tile hears itself only when another tile hears the same words. Only the first and the last
- * word of a piece are looked at. */
-static void check_self(const struct settle *settle, struct settle_port *port,
-                       const struct settle_piece *piece)
-{
-    if (piece->source != port->logical)
-        return;
-    if (heard_elsewhere(settle, port->logical, piece->sent) &&
-        heard_elsewhere(settle, port->logical, piece->sent + piece->items - 1))
-        return;
-    settle_fault(port, SIM_ETYPE_EXERR, SETTLE_CONFIGURATION, piece->sent,
-                 pointer_pc(port, piece->stored),
-                 "tile %u sends words to itself that no other tile receives", port->logical);
-}
-
 /* --- the tile behind the port --- */
 
 static void check_late(struct settle_port *port)
@@ -268,15 +237,16 @@ static void check_count(struct settle_port *port)
                  (unsigned long long)port->received, (unsigned long long)declared, hint);
 }
 
+/* The port's pieces are in time order, so the first illegal one is the earliest. */
 void settle_check(struct settle *settle, struct settle_port *port)
 {
-    for (size_t i = 0; i < port->pieces.count; i++) {
+    for (size_t i = 0; i < port->pieces.count && !port->faulted; i++) {
         const struct settle_piece *piece = piece_at(port, i);
         if (!check_address(port, piece))
             continue;
         check_format(port, piece);
         check_fetch(port, piece);
-        check_self(settle, port, piece);
+        port->hears_itself = port->hears_itself || piece->source == port->logical;
     }
     if (!port->faulted)
         check_elements(port);

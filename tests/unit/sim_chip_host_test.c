@@ -424,6 +424,18 @@ START_TEST(grant_from_a_tile_that_is_no_owner_faults)
 }
 END_TEST
 
+START_TEST(endless_packets_fault)
+{
+    struct code body = {0};
+    emit(&body, ipu21_send(64, DATA / 4, IPU21_SEND_BOTH));
+    emit(&body, ipu21_sendoff(4000, 0, IPU21_SEND_BOTH));
+    for (unsigned i = 0; i < 20; i++)
+        emit(&body, ipu21_sendoff(4000, 0, IPU21_SEND_BOTH));
+    load_phase(&body, true);
+    expect_refusal("wait to be served");
+}
+END_TEST
+
 static Suite *host_suite(void)
 {
     Suite *suite = suite_create("sim_chip_host");
@@ -454,6 +466,7 @@ static Suite *host_suite(void)
     tcase_add_test(refused, packet_cut_short_faults);
     tcase_add_test(refused, wrong_column_faults);
     tcase_add_test(refused, grant_from_a_tile_that_is_no_owner_faults);
+    tcase_add_test(refused, endless_packets_fault);
     suite_add_tcase(suite, refused);
     return suite;
 }

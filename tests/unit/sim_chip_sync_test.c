@@ -287,6 +287,86 @@ START_TEST(cancel_stops_endless_programs)
 }
 END_TEST
 
+START_TEST(endless_row_faults_before_it_fills_memory)
+{
+    struct code code = {0}, fine = {0};
+    emit_end(&fine);
+    load_everywhere(chip, &fine);
+    uint32_t loop = here(&code);
+    emit(&code, ipu21_delayxpic(1, 0, IPU21_MUX_NEUTRAL));
+    emit_jump(&code, loop);
+    load_code(chip, 4, &code);
+    sim_chip_start(chip, ENTRY);
+    expect_state(SIM_CHIP_FAULTED);
+    ck_assert(strstr(sim_chip_fault(chip)->text, "without a synchronisation") != NULL);
+}
+END_TEST
+
+/* --- programs of random exchange words: any outcome, but never undefined behaviour --- */
+
+static uint32_t random_word(uint64_t *state)
+{
+    uint64_t r = *state = hash64_mix(*state + 0x9e3779b97f4a7c15u);
+    uint32_t n = (uint32_t)(r >> 8) % 60 + 1, sel = (uint32_t)(r >> 20) & 1;
+    uint32_t tile = (uint32_t)(r >> 24) % 8, control = (uint32_t)(r >> 30) & 7;
+    uint32_t address = (IPU21_SRAM_BASE + (uint32_t)(r >> 33) % IPU21_SRAM_BYTES) / 4;
+    switch (r % 16) {
+    case 0:
+    case 1:
+        return ipu21_send(n, control & 4 ? address / 2 : address, control);
+    case 2:
+        return ipu21_sendoff(n, 0, control);
+    case 3:
+    case 4:
+        return ipu21_delayxpic(n, sel, (r >> 40 & 3) ? ipu21_physical(tile) : (uint32_t)(r >> 50));
+    case 5:
+    case 6:
+        return ipu21_delaypic(n, sel, sel ? (uint32_t)(r >> 42) & 3 : address);
+    case 7:
+        return ipu21_sendpic(n, control & 3, control & 2 ? address : ipu21_physical(tile));
+    case 8:
+        return ipu21_put(0xa0 + (uint32_t)(r >> 44) % 12, 8);
+    case 9:
+        return ipu21_setzi(8, (uint32_t)(r >> 40) % 0x700);
+    case 10:
+        return ipu21_sync((uint32_t)(r >> 44) % 4 == 0 ? (uint32_t)(r >> 48) & 15 : 3);
+    case 11:
+        return (r >> 44 & 7) == 0 ? (uint32_t)(r >> 16) : ipu21_delay(n);
+    default:
+        return ipu21_delay(n);
+    }
+}
+
+START_TEST(random_exchange_programs_only_fault)
+{
+    uint64_t state = (uint64_t)_i;
+    struct code fine = {0};
+    if (_i % 4 != 0) { /* without counting, programs get further */
+        sim_chip_destroy(chip);
+        chip = new_chip(1, false);
+    }
+    uint32_t loop = here(&fine);
+    emit(&fine, ipu21_sync(IPU21_ZONE_INTERNAL));
+    emit_jump(&fine, loop);
+    load_everywhere(chip, &fine);
+    for (unsigned t = 0; t < 8; t++) {
+        struct code code = {0};
+        emit(&code, ipu21_sync(IPU21_ZONE_INTERNAL));
+        for (unsigned i = 0; i < 40; i++)
+            emit(&code, random_word(&state));
+        emit_jump(&code, ENTRY);
+        load_code(chip, t, &code);
+    }
+    sim_chip_start(chip, ENTRY);
+    enum sim_chip_state end = sim_chip_run(chip, 20000, NULL);
+    ck_assert_int_ne(end, SIM_CHIP_CANCELLED);
+    ck_assert((end == SIM_CHIP_FAULTED) == (sim_chip_fault(chip) != NULL));
+    char *text = sim_chip_explain(chip);
+    ck_assert_ptr_nonnull(text);
+    free(text);
+}
+END_TEST
+
 /* Tile 9 traps first, tile 4 later: the report is about tile 9. */
 START_TEST(first_fault_in_time_is_reported)
 {
@@ -542,6 +622,8 @@ static Suite *chip_suite(void)
     tcase_add_test(core, chip_that_was_not_started_says_so);
     tcase_add_test(core, limit_stops_and_a_higher_limit_continues);
     tcase_add_test(core, cancel_stops_endless_programs);
+    tcase_add_test(core, endless_row_faults_before_it_fills_memory);
+    tcase_add_loop_test(core, random_exchange_programs_only_fault, 0, 150);
     tcase_add_test(core, first_fault_in_time_is_reported);
     tcase_add_test(core, restart_runs_again_from_the_same_state);
     tcase_add_test(core, reset_clears_memory);

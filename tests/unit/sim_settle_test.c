@@ -430,6 +430,22 @@ START_TEST(self_reception_needs_another_receiver)
 }
 END_TEST
 
+/* Two receivers that take turns cover the stream; with a word between their turns they do not. */
+START_TEST(self_reception_needs_each_word_to_be_heard_elsewhere)
+{
+    uint32_t gap = (uint32_t)_i, at = (uint32_t)(135 + ttm(0, 274));
+    fill(0, SOURCE, 8);
+    send(0, 135, 8, SOURCE, IPU21_SEND_BOTH);
+    receive(0, 0, (uint32_t)(135 + ttm(0, 0)), 8, TARGET);
+    receive(1286, 0, 112, 4, TARGET);
+    receive(274, 0, at + 4 + gap, 4 - gap, TARGET);
+    if (gap == 0)
+        ck_assert(settle_run(fabric));
+    else
+        expect_fault(0, SIM_ETYPE_EXERR, SETTLE_CONFIGURATION, "no other tile receives");
+}
+END_TEST
+
 /* --- illegal rows --- */
 
 START_TEST(address_outside_sram_is_receive_error_3)
@@ -682,6 +698,7 @@ static Suite *settle_suite(void)
     tcase_add_test(data, relay_forwards_what_it_received);
     tcase_add_test(data, sender_may_be_overwritten_after_its_send);
     tcase_add_test(data, self_reception_needs_another_receiver);
+    tcase_add_loop_test(data, self_reception_needs_each_word_to_be_heard_elsewhere, 0, 2);
     suite_add_tcase(suite, data);
 
     TCase *illegal = tcase_create("illegal");
