@@ -29,15 +29,18 @@ struct permute_part {
     uint16_t *table;
 };
 
-/* Source cell of a result element: panel << 32 | row; *lane gets its place. False for padding. */
-static bool source_cell(const struct permute *p, uint32_t row, uint32_t column, uint64_t *cell,
-                        uint32_t *lane)
+/* Source of element `at` of a box in panel order: *cell = panel << 32 | row, *lane its place in the
+ * cell. False for padding. */
+static bool source_of(const struct permute *p, const struct box *box, uint32_t at, uint64_t *cell,
+                      uint32_t *lane)
 {
+    uint32_t row = box->row + at / 16 % box->rows;
+    uint64_t column = 16ull * (box->panel + at / 16 / box->rows) + at % 16;
     if (column >= p->to->columns)
         return false;
-    uint64_t at = (uint64_t)view_at(&p->op->view, (uint64_t)row * p->to->columns + column);
-    uint64_t c = at % p->from->columns;
-    *cell = c / 16 << 32 | at / p->from->columns;
+    uint64_t from = (uint64_t)view_at(&p->op->view, row * p->to->columns + column);
+    uint64_t c = from % p->from->columns;
+    *cell = c / 16 << 32 | from / p->from->columns;
     *lane = (uint32_t)(c % 16);
     return true;
 }
@@ -65,18 +68,16 @@ static uint32_t cell_rank(const uint64_t *cells, uint32_t count, uint64_t cell)
 static uint64_t *list_cells(const struct permute *p, const struct box *box, uint32_t *count,
                             bool *padded)
 {
-    uint64_t *cells = ARENA_ARRAY(p->l->arena, uint64_t, (size_t)cells_of(box) * 16);
-    uint32_t n = 0, lane, kept = 0;
+    uint32_t elements = cells_of(box) * 16, n = 0, lane, kept = 0;
+    uint64_t *cells = ARENA_ARRAY(p->l->arena, uint64_t, elements);
     *padded = false;
     if (cells == NULL)
         return NULL;
-    for (uint32_t panel = box->panel; panel < box->panel + box->panels; panel++)
-        for (uint32_t row = box->row; row < box->row + box->rows; row++)
-            for (uint32_t i = 0; i < 16; i++) {
-                bool real = source_cell(p, row, panel * 16 + i, &cells[n], &lane);
-                *padded |= !real;
-                n += real && (n == 0 || cells[n] != cells[n - 1]);
-            }
+    for (uint32_t at = 0; at < elements; at++) {
+        bool real = source_of(p, box, at, &cells[n], &lane);
+        *padded |= !real;
+        n += real && (n == 0 || cells[n] != cells[n - 1]);
+    }
     qsort(cells, n, sizeof *cells, compare_u64);
     for (uint32_t i = 0; i < n; i++)
         if (i == 0 || cells[i] != cells[i - 1])
@@ -85,39 +86,25 @@ static uint64_t *list_cells(const struct permute *p, const struct box *box, uint
     return cells;
 }
 
+/* Padding takes the cell of zeros after the others. When everything else is the identity, the
+ * padding of the source cells serves as well. */
 static bool fill_table(struct permute *p, struct permute_part *part, const uint64_t *cells)
 {
-    const struct box *box = &part->box;
-    uint32_t count = cells_of(box) * 16, at = 0, lane = 0;
+    uint32_t count = cells_of(&part->box) * 16, lane = 0;
     part->table = ARENA_ARRAY(p->l->arena, uint16_t, count);
     if (part->table == NULL)
         return lower_oom(p->l);
-    part->identity = part->cell_count == cells_of(box);
-    for (uint32_t panel = box->panel; panel < box->panel + box->panels; panel++)
-        for (uint32_t row = box->row; row < box->row + box->rows; row++)
-            for (uint32_t i = 0; i < 16; i++, at++) {
-                uint64_t cell;
-                uint32_t index = part->cell_count * 16; /* the cell of zeros */
-                if (source_cell(p, row, panel * 16 + i, &cell, &lane))
-                    index = cell_rank(cells, part->cell_count, cell) * 16 + lane;
-                else if (part->identity)
-                    index = at; /* the padding of the source cell serves as well */
-                part->table[at] = (uint16_t)index;
-                part->identity &= index == at;
-            }
+    part->identity = part->cell_count == cells_of(&part->box);
+    for (uint32_t at = 0; at < count; at++) {
+        uint64_t cell;
+        uint32_t index = part->cell_count * 16;
+        if (source_of(p, &part->box, at, &cell, &lane)) {
+            index = cell_rank(cells, part->cell_count, cell) * 16 + lane;
+            part->identity &= index == at;
+        }
+        part->table[at] = (uint16_t)index;
+    }
     return true;
-}
-
-/* Padding entries may have been written as identity before the first mismatch: point them at the
- * zeros. */
-static void fix_padding(const struct permute *p, struct permute_part *part)
-{
-    uint32_t at = 0;
-    for (uint32_t panel = 0; panel < part->box.panels; panel++)
-        for (uint32_t row = 0; row < part->box.rows; row++)
-            for (uint32_t i = 0; i < 16; i++, at++)
-                if ((part->box.panel + panel) * 16 + i >= p->to->columns)
-                    part->table[at] = (uint16_t)(part->cell_count * 16);
 }
 
 /* --- fetching ------------------------------------------------------------------------------- */
@@ -174,7 +161,6 @@ static bool prepare_part(struct permute *p, struct permute_part *part)
         part->cells = part->out;
     } else {
         part->identity = false;
-        fix_padding(p, part);
         uint64_t bytes = (uint64_t)(part->cell_count + part->padded) * p->cell;
         part->cells = (struct program_ref){buffer_new(l, part->tile, bytes, members), 0};
     }
