@@ -58,8 +58,9 @@ IPU_MUST_CHECK int program_schedule(const struct program *program,
                                     const struct codegen_options *options, struct arena *arena,
                                     struct program_schedule **out, struct ipu_error *error);
 
-/* Builds the package. Places and schedules once more only when the linked kernels turn out larger
- * than reserved. The caller destroys *out. */
+/* Builds the package, after proving the program, its placement and its rows with verifiers that
+ * share no code with what made them. Places and schedules once more only when the linked kernels
+ * turn out larger than reserved. The caller destroys *out. */
 IPU_MUST_CHECK int codegen_package(const struct flow *flow, struct program *program,
                                    struct program_schedule *schedule,
                                    const struct codegen_options *options, struct arena *arena,

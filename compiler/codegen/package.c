@@ -432,7 +432,9 @@ int codegen_package(const struct flow *flow, struct program *program,
     log_event(options->log, LOG_LEVEL_INFO, "build", "lowered graph for package construction",
               "logical_shards=%u exchange_phases=%u", program->buffer_count, program->phase_count);
     struct log_phase phase = log_phase_begin(options->log, "prepare_tile_code");
-    int code = codegen_open(&c, flow, program, options, arena, error);
+    int code = lower_verify(flow, program, error);
+    if (code == 0)
+        code = codegen_open(&c, flow, program, options, arena, error);
     log_phase_end(&phase, code == 0);
     if (code == 0)
         code = link_kernels(program, options, arena, &c.image, error);
