@@ -1,7 +1,8 @@
 /* The simulated chip: 1,472 tiles, the exchange fabric, synchronisation, host pages and marks.
  *
- * It executes the bytes that were loaded and knows nothing else. Results and cycles are the same for any number of host threads.
- * One owner thread; the chip starts its own helper threads inside a call.
+ * It executes the bytes that were loaded and knows nothing else. Results and cycles are the same
+ * for any number of host threads. One owner thread; the chip starts its own helper threads inside a
+ * call.
  */
 #ifndef IPU_SIM_CHIP_H
 #define IPU_SIM_CHIP_H
@@ -26,24 +27,38 @@ void sim_chip_destroy(struct sim_chip *chip);
 
 /* Clears SRAM and state; every tile waits for a load. */
 void sim_chip_reset(struct sim_chip *chip);
-/* Loader: bytes into SRAM of a stopped logical tile. False when the range is outside the loadable SRAM. */
-bool sim_chip_write(struct sim_chip *chip, unsigned tile, uint32_t address, const void *data, uint32_t size);
-bool sim_chip_read(const struct sim_chip *chip, unsigned tile, uint32_t address, void *data, uint32_t size);
-/* Strict mode: the row at [address, address + bytes) of `tile` must receive `words` words each time it runs. */
-void sim_chip_declare_row(struct sim_chip *chip, unsigned tile, uint32_t address, uint32_t bytes, uint32_t words);
+/* Loader: bytes into SRAM of a stopped logical tile. False when the range is outside the loadable
+ * SRAM. */
+bool sim_chip_write(struct sim_chip *chip, unsigned tile, uint32_t address, const void *data,
+                    uint32_t size);
+bool sim_chip_read(const struct sim_chip *chip, unsigned tile, uint32_t address, void *data,
+                   uint32_t size);
+/* Strict mode: the row at [address, address + bytes) of `tile` must receive `words` words each time
+ * it runs. */
+void sim_chip_declare_row(struct sim_chip *chip, unsigned tile, uint32_t address, uint32_t bytes,
+                          uint32_t words);
 /* Starts all tiles at `entry`. */
 void sim_chip_start(struct sim_chip *chip, uint32_t entry);
 
-/* Host side. Page `index` is attached memory of `bytes` (a multiple of 4096) that packets read and write; device offsets follow in
- * attach order. Marks are the HSP registers: which = 1 (GS1) or 2 (GS2). */
+/* Host side. Page `index` is attached memory of `bytes` (a multiple of 4096) that packets read and
+ * write; device offsets follow in attach order. Marks are the HSP registers: which = 1 (GS1) or 2
+ * (GS2). */
 bool sim_chip_attach(struct sim_chip *chip, unsigned index, void *memory, uint64_t bytes);
 void sim_chip_detach_all(struct sim_chip *chip);
 void sim_chip_set_mark(struct sim_chip *chip, unsigned which, uint16_t value);
 uint16_t sim_chip_mark(const struct sim_chip *chip, unsigned which);
 
-/* Runs until every tile waits for the host, has faulted or ended, or the cycle limit or cancel flag stops it. */
-enum sim_chip_state { SIM_CHIP_WAITS_FOR_HOST, SIM_CHIP_FAULTED, SIM_CHIP_DEADLOCK, SIM_CHIP_LIMIT, SIM_CHIP_CANCELLED };
-enum sim_chip_state sim_chip_run(struct sim_chip *chip, uint64_t cycle_limit, const atomic_bool *cancel);
+/* Runs until every tile waits for the host, has faulted or ended, or the cycle limit or cancel flag
+ * stops it. */
+enum sim_chip_state {
+    SIM_CHIP_WAITS_FOR_HOST,
+    SIM_CHIP_FAULTED,
+    SIM_CHIP_DEADLOCK,
+    SIM_CHIP_LIMIT,
+    SIM_CHIP_CANCELLED
+};
+enum sim_chip_state sim_chip_run(struct sim_chip *chip, uint64_t cycle_limit,
+                                 const atomic_bool *cancel);
 /* First fault by (cycle, tile), or NULL. */
 const struct sim_fault *sim_chip_fault(const struct sim_chip *chip);
 /* One line for each stopped group of tiles: state, PC; for deadlock reports. Caller frees. */

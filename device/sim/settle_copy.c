@@ -212,7 +212,7 @@ static bool copy_in_order(const struct settle *settle)
         done = (buffer = ipu_malloc(moves.bytes)) != NULL;
     if (done && moves.list.count > 0)
         qsort(moves.list.data, moves.list.count, sizeof(struct move), by_time);
-    for (size_t i = 0; done && i < moves.list.count; i++) {
+    for (size_t i = 0; buffer && i < moves.list.count; i++) {
         const struct move *move = (const struct move *)moves.list.data + i;
         if (move->write) {
             memcpy(at(move->port, move->address), buffer + move->buffer, move->bytes);

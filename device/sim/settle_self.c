@@ -71,7 +71,7 @@ static size_t join(struct heard *heard, size_t count)
 
 static bool is_heard(const struct heard *heard, size_t count, const struct settle_piece *piece)
 {
-    size_t low = 0, high = count;
+    size_t low = 0, high = heard ? count : 0;
     while (low < high) {
         size_t middle = (low + high) / 2;
         const struct heard *h = &heard[middle];
