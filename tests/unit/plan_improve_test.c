@@ -209,7 +209,7 @@ static void random_start(struct solution *start, uint64_t seed)
     for (uint64_t draw = seed * 1000;; draw++) {
         for (uint32_t i = 0; i < model->op_count; i++) {
             uint32_t count = space->classes[model->ops[i].class_index].count;
-            start->pick[i] = count ? (uint16_t)(hash64_mix(draw * 31 + i) % count) : 0;
+            start->pick[i] = (uint16_t)(count ? hash64_mix(draw * 31 + i) % count : 0);
         }
         if (solution_price(space, start) && solution_memory(space, start->pick, &use) &&
             memory_fits(&use))
