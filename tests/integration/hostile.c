@@ -78,7 +78,7 @@ static void put_part(struct bytes *b, unsigned field, struct bytes *part)
 
 /* --- workloads: y = x w, with one thing wrong --- */
 
-enum { F16 = 2, F8_F143 = 3, INF16 = 0x7c00, NAN16 = 0x7e00, SEARCH_FOR_EVER_MS = 100000 };
+enum { F16 = 2, F8_F143 = 3, INF16 = 0x7c00, NAN16 = 0x7e00, SEARCH_LONG_MS = 100000 };
 
 struct recipe {
     const char *kind;
@@ -105,8 +105,8 @@ static const struct recipe recipes[] = {
     {"infinity", 17, 64, 64, 32, 64, F16, 3, 1, INF16, 0, 0, 0},
     {"no-fit", 64, 8192, 8192, 8192, 64, F16, 3, 1, 0, 0, 0, 0},
     {"strict", 17, 64, 64, 32, 64, F16, 3, 1, 0, 1e-9, 0, 0},
-    {"long", 729, 1152, 1152, 4304, 1472, F16, 3, 1, 0, 0, SEARCH_FOR_EVER_MS, 0},
-    {"compile-timeout", 729, 1152, 1152, 4304, 1472, F16, 3, 1, 0, 0, SEARCH_FOR_EVER_MS, 300},
+    {"long", 729, 1152, 1152, 4304, 1472, F16, 3, 1, 0, 0, SEARCH_LONG_MS, 0},
+    {"compile-timeout", 729, 1152, 1152, 4304, 1472, F16, 3, 1, 0, 0, SEARCH_LONG_MS, 100},
 };
 
 static void put_value(struct bytes *b, unsigned id, const char *name, unsigned rows,
