@@ -19,8 +19,8 @@ static void search(const void *state, size_t size, struct buffer *next)
 {
     struct ipu_error error = {0};
     struct arena *arena = arena_create(0);
-    struct flow_builder *b = build_mlp(64, 5, 16, 32, 2);
-    struct plan_options options = {.search_ms = 1, .finalists = 8, .threads = 1};
+    struct flow_builder *b = build_mlp(64, 2, 16, 16, 2);
+    struct plan_options options = {.search_ms = 1, .finalists = 2, .threads = 1};
     struct plan_result result = {.state = next};
     options.state = state;
     options.state_size = size;
