@@ -17,13 +17,12 @@ static uint8_t *tile_pages(const struct device_session *session)
 static int rendezvous(struct device_session *session, struct ipu_error *error)
 {
     struct transport *t = session->transport;
-    uint32_t timeout = session->options.timeout_ms;
     atomic_thread_fence(memory_order_seq_cst);
     int code = t->ops->mark_write(t, TRANSPORT_GS2, 1, error);
     if (code != 0)
         return code;
-    return t->ops->mark_wait(t, TRANSPORT_GS2, timeout ? timeout : SESSION_DEFAULT_TIMEOUT,
-                             session->options.cancel, error);
+    return t->ops->mark_wait(t, TRANSPORT_GS2, session->options.timeout_ms, session->options.cancel,
+                             error);
 }
 
 /* Output batch whose exit is phase `phase`, or -1. */

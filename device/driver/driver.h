@@ -24,7 +24,7 @@ struct device_options {
                              transport exists */
     unsigned threads;     /* sim: host threads, 0 = all cores */
     bool strict;          /* sim: count received words against the package's declarations */
-    uint32_t timeout_ms;  /* per host phase; 0 = 10 s */
+    uint32_t timeout_ms;  /* per host phase, wall clock; 0 = 10 s of the device's own time */
     uint64_t cycle_limit; /* sim: fault when a call runs longer; 0 = 2^36 */
     struct log *log;
     const atomic_bool

@@ -44,7 +44,7 @@ static void print_help(FILE *out)
           "  --repeat N          run N times (1)\n"
           "  --threads N         host threads of the simulated device (all processors)\n"
           "  --strict            count received words against the package's declarations\n"
-          "  --timeout MS        for each host synchronisation (10000)\n"
+          "  --timeout MS        wall clock for each host synchronisation (10 s of device time)\n"
           "  --device NAME       device to use (sim)\n"
           "  --log               print log events to stderr\n",
           out);

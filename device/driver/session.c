@@ -145,7 +145,6 @@ static int load_tiles(struct device_session *session, const struct package *pack
 {
     struct transport *t = session->transport;
     const struct package_info *info = package_get_info(package);
-    uint32_t timeout = session->options.timeout_ms;
     log_event(log_of(session), LOG_LEVEL_INFO, "", "loading application",
               "tile_count=%d final_mark=%u", IPU21_TILES, info->final_mark);
     session_progress(session, "load", 0.0);
@@ -158,7 +157,7 @@ static int load_tiles(struct device_session *session, const struct package *pack
     if (code == 0)
         code = t->ops->mark_write(t, TRANSPORT_GS1, (uint16_t)info->final_mark, error);
     if (code == 0)
-        code = t->ops->mark_wait(t, TRANSPORT_GS1, timeout ? timeout : SESSION_DEFAULT_TIMEOUT,
+        code = t->ops->mark_wait(t, TRANSPORT_GS1, session->options.timeout_ms,
                                  session->options.cancel, error);
     if (code != 0)
         return code;
@@ -173,7 +172,6 @@ static int start_exchange(struct device_session *session, const struct package *
                           struct ipu_error *error)
 {
     struct transport *t = session->transport;
-    uint32_t timeout = session->options.timeout_ms;
     log_event(log_of(session), LOG_LEVEL_INFO, "", "starting host exchange session",
               "startup_mark=%u", package_get_info(package)->final_mark);
     t->ops->detach_all(t);
@@ -186,7 +184,7 @@ static int start_exchange(struct device_session *session, const struct package *
     if (code == 0)
         code = t->ops->mark_write(t, TRANSPORT_GS2, 1, error);
     if (code == 0)
-        code = t->ops->mark_wait(t, TRANSPORT_GS2, timeout ? timeout : SESSION_DEFAULT_TIMEOUT,
+        code = t->ops->mark_wait(t, TRANSPORT_GS2, session->options.timeout_ms,
                                  session->options.cancel, error);
     if (code == 0)
         log_event(log_of(session), LOG_LEVEL_INFO, "", "host exchange session started", "%s", "");

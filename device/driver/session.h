@@ -8,11 +8,7 @@
 
 #include "base/buffer.h"
 
-enum {
-    SESSION_COMMAND_PAGE = 4096, /* bytes of page 0 */
-    SESSION_DEFAULT_TIMEOUT =
-        10000, /* milliseconds for one mark, facts/host_protocol.md section 6 */
-};
+enum { SESSION_COMMAND_PAGE = 4096 /* bytes of page 0 */ };
 #define SESSION_DEFAULT_CYCLES (UINT64_C(1) << 36)
 
 struct device_session {

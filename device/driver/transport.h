@@ -33,7 +33,8 @@ struct transport_ops {
     void (*begin)(struct transport *transport, uint64_t cycles);
     int (*mark_write)(struct transport *transport, enum transport_mark which, uint16_t value,
                       struct ipu_error *error);
-    /* Waits until the mark reads 0. DEVICE_FAULT, TIMEOUT or CANCELLED. */
+    /* Waits until the mark reads 0. A timeout of 0 is 10 s of the device's own time. DEVICE_FAULT,
+     * TIMEOUT or CANCELLED. */
     int (*mark_wait)(struct transport *transport, enum transport_mark which, uint32_t timeout_ms,
                      const atomic_bool *cancel, struct ipu_error *error);
     /* Appends what is known about a fault or about where the tiles are. `package` names addresses.

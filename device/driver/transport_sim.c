@@ -7,20 +7,23 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "device/ipu21/timing.h"
 #include "device/sim/chip.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { STRETCH = 1 << 18 /* cycles between looks at the clock */ };
+enum {
+    STRETCH = 1 << 18,        /* cycles between looks at the clock */
+    DEVICE_TIMEOUT_MS = 10000 /* for one mark, facts/host_protocol.md section 6 */
+};
 
 struct transport_sim {
     struct transport base;
     struct sim_chip *chip;
     uint64_t limit;  /* cycle at which the current call has taken too long */
     uint64_t cycles; /* that it may take */
-    bool stuck;      /* the last wait ended in a fault, deadlock or timeout */
 };
 
 static struct transport_sim *sim(struct transport *transport)
@@ -37,7 +40,6 @@ static void sim_close(struct transport *transport)
 static int sim_reset(struct transport *transport, struct ipu_error *error)
 {
     (void)error;
-    sim(transport)->stuck = false;
     sim_chip_reset(sim(transport)->chip);
     return 0;
 }
@@ -97,13 +99,6 @@ static int sim_mark_write(struct transport *transport, enum transport_mark which
     return 0;
 }
 
-static int sim_stuck(struct transport_sim *s, int code, struct ipu_error *error,
-                     const char *sentence)
-{
-    s->stuck = true;
-    return ipu_error_set(error, code, "%s", sentence);
-}
-
 static int sim_deadlock(struct transport_sim *s, struct ipu_error *error)
 {
     char *where = sim_chip_explain(s->chip);
@@ -111,37 +106,39 @@ static int sim_deadlock(struct transport_sim *s, struct ipu_error *error)
     if (where)
         snprintf(line, sizeof line, "%.*s", (int)strcspn(where, "\n"), where);
     ipu_free(where);
-    return sim_stuck(s, IPU_ERR_DEVICE_FAULT, error, line);
+    return ipu_error_set(error, IPU_ERR_DEVICE_FAULT, "%s", line);
 }
 
 static int sim_too_long(struct transport_sim *s, uint32_t timeout_ms, struct ipu_error *error)
 {
-    char line[128];
-    if (timeout_ms != 0)
-        snprintf(line, sizeof line,
-                 "the device did not reach its next host synchronisation in "
-                 "%u ms",
-                 timeout_ms);
-    else
-        snprintf(line, sizeof line, "the call has run for more than %" PRIu64 " cycles", s->cycles);
-    return sim_stuck(s, timeout_ms != 0 ? IPU_ERR_TIMEOUT : IPU_ERR_DEVICE_FAULT, error, line);
+    if (sim_chip_cycle(s->chip) >= s->limit)
+        return ipu_error_set(error, IPU_ERR_DEVICE_FAULT,
+                             "the call has run for more than %" PRIu64 " cycles", s->cycles);
+    return ipu_error_set(
+        error, IPU_ERR_TIMEOUT, "the device did not reach its next host synchronisation in %u ms%s",
+        timeout_ms ? timeout_ms : DEVICE_TIMEOUT_MS, timeout_ms ? "" : " of its own time");
 }
 
+/* A simulated device is slower than a card by an unknown factor, so only a timeout that was asked
+ * for is one of wall-clock time; the default is one of device time. */
 static int sim_mark_wait(struct transport *transport, enum transport_mark which,
                          uint32_t timeout_ms, const atomic_bool *cancel, struct ipu_error *error)
 {
     struct transport_sim *s = sim(transport);
-    uint64_t deadline = clock_ns() + (uint64_t)timeout_ms * 1000000;
+    uint64_t deadline = timeout_ms ? clock_ns() + (uint64_t)timeout_ms * 1000000 : UINT64_MAX;
+    uint64_t last = sim_chip_cycle(s->chip) + DEVICE_TIMEOUT_MS * (IPU21_CLOCK_HZ / UINT64_C(1000));
+    if (timeout_ms != 0 || last > s->limit)
+        last = s->limit;
     for (;;) {
         uint64_t until = sim_chip_cycle(s->chip) + STRETCH;
-        switch (sim_chip_run(s->chip, until < s->limit ? until : s->limit, cancel)) {
+        switch (sim_chip_run(s->chip, until < last ? until : last, cancel)) {
         case SIM_CHIP_WAITS_FOR_HOST:
             if (sim_chip_mark(s->chip, which) == 0)
                 return 0;
-            return sim_stuck(s, IPU_ERR_DEVICE_FAULT, error,
-                             "the device waits for another mark than the host has written");
+            return ipu_error_set(error, IPU_ERR_DEVICE_FAULT,
+                                 "the device waits for another mark than the host has written");
         case SIM_CHIP_FAULTED:
-            return sim_stuck(s, IPU_ERR_DEVICE_FAULT, error, sim_chip_fault(s->chip)->text);
+            return ipu_error_set(error, IPU_ERR_DEVICE_FAULT, "%s", sim_chip_fault(s->chip)->text);
         case SIM_CHIP_DEADLOCK:
             return sim_deadlock(s, error);
         case SIM_CHIP_CANCELLED:
@@ -149,9 +146,7 @@ static int sim_mark_wait(struct transport *transport, enum transport_mark which,
         case SIM_CHIP_LIMIT:
             break;
         }
-        if (until >= s->limit)
-            return sim_too_long(s, 0, error);
-        if (clock_ns() > deadline)
+        if (until >= last || clock_ns() > deadline)
             return sim_too_long(s, timeout_ms, error);
     }
 }
