@@ -61,7 +61,7 @@ END_TEST
 
 START_TEST(queued_job_leaves_at_once)
 {
-    (void)fixture_detach(client, "hang", 1);
+    fixture_await(client, fixture_detach(client, "hang", 1), IPU__RPC__JOB_STATE__JOB_COMPILING);
     (void)fixture_detach(client, "hang", 2);
     uint64_t job = fixture_detach(client, "plain", 3);
     ck_assert_int_eq(fixture_status(client, job)->state, IPU__RPC__JOB_STATE__JOB_QUEUED);
