@@ -15,7 +15,7 @@ struct follow {
     bool show_log; /* print log records */
     bool json;     /* events as JSON lines on stdout */
     bool drawn;
-    char line[160]; /* the live line now on the screen */
+    char line[160];  /* the live line now on the screen */
     char error[512]; /* shown already: the state that follows does not say it again */
 };
 
