@@ -34,11 +34,10 @@ static int load(const void *workload, size_t size, struct loaded *l, struct ipu_
     int rc = graph_parse(workload, size, &l->message, error);
     if (rc == 0)
         rc = graph_check(graph_message(l->message), l->arena, &l->graph, error);
-    if (rc == 0 && !l->graph)
-        rc = ipu_error_set(error, IPU_ERR_INTERNAL, "workload: the check gave no graph");
-    if (rc < 0)
-        unload(l);
-    return rc;
+    if (rc == 0 && l->graph)
+        return 0;
+    unload(l);
+    return rc < 0 ? rc : IPU_ERR_INTERNAL;
 }
 
 /* GEMM depth from the graph itself, so that the tolerance does not depend on the flow. */

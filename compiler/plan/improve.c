@@ -256,7 +256,8 @@ static uint64_t tolerance(const struct chain *chain)
     uint64_t all = chain->budget->units - chain->first_unit;
     if (all == 0 || done >= all)
         return 0;
-    return (uint64_t)((double)(chain->best / 32) * (double)(all - done) / (double)all);
+    uint64_t share = chain->best / 32;
+    return (uint64_t)((double)share * (double)(all - done) / (double)all);
 }
 
 static void step(struct chain *chain)

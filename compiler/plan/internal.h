@@ -17,6 +17,8 @@
 #include "compiler/plan/plan.h"
 #include "compiler/plan/plan_costs.h"
 
+#include <assert.h>
+
 enum source_kind { SOURCE_NONE, SOURCE_HOST, SOURCE_OP, SOURCE_FIXED };
 
 /* Where an operand's layout comes from: the host (any layout), the operation `index` that produces
@@ -169,6 +171,7 @@ void u32_push(struct space *space, struct u32_list *list, uint32_t value);
 /* layout.c. Balanced cut: part i of n items in g parts begins at i * n / g. */
 static inline uint32_t cut_at(uint32_t n, uint32_t g, uint32_t i)
 {
+    assert(g != 0);
     return (uint32_t)((uint64_t)n * i / g);
 }
 /* Interns what row_cuts, panel_cuts and tiles_list hold. */

@@ -48,6 +48,7 @@ static bool lay_measure(struct space *s, struct lay *lay)
     for (uint32_t p = 0; p < lay->np; p++)
         if (lay->panel_cut[p + 1] - lay->panel_cut[p] > lay->max_panels)
             lay->max_panels = lay->panel_cut[p + 1] - lay->panel_cut[p];
+    assert(lay->np != 0);
     for (uint32_t t = 0; t < s->tiles; t++) {
         uint32_t blocks = lay->own_at[t + 1] - lay->own_at[t], cells = 0;
         for (uint32_t i = lay->own_at[t]; i < lay->own_at[t + 1]; i++) {

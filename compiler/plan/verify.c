@@ -268,7 +268,7 @@ static int check_gemm(struct verifier *v, const struct flow_op *f)
     int status = 0;
     if (jobs == NULL || patches == NULL)
         status = ipu_error_set(v->error, IPU_ERR_NO_MEMORY, "plan: no memory to verify");
-    for (uint32_t i = 0; i < op->job_count && status == 0; i++) {
+    for (uint32_t i = 0; jobs != NULL && i < op->job_count && status == 0; i++) {
         status = check_job(v, f, i);
         jobs[i] = &op->jobs[i];
     }
