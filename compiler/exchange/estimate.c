@@ -16,7 +16,7 @@
  * control. Two that meet in a pair take idling, two words and one word of alignment: no more than
  * apart.
  * - the end: idling and the return; and idling past the longest delay in a huge phase. */
-enum { SHORT_SEND_WORDS = 2, LONG_SEND_WORDS = 3, RECEIVE_WORDS = 6, END_WORDS = 2 };
+enum { SEND_WORDS = 3, RECEIVE_WORDS = 6, END_WORDS = 2 };
 
 void exchange_row_bounds(const struct exchange_phase *phase, uint32_t *bytes)
 {
@@ -24,14 +24,11 @@ void exchange_row_bounds(const struct exchange_phase *phase, uint32_t *bytes)
     memset(bytes, 0, IPU21_TILES * sizeof *bytes);
     for (uint32_t i = 0; i < phase->count; i++) {
         const struct exchange_transfer *t = &phase->transfers[i];
-        uint32_t pieces = exchange_piece_count(t), sends = pieces;
-        if (t->target_count <= EXCHANGE_SPLIT_TARGETS)
-            sends *= t->target_count;
+        uint32_t pieces = exchange_piece_count(t);
         slots +=
-            t->words + (uint64_t)sends * 1024; /* more than any route, guard and granule wait */
+            t->words + (uint64_t)pieces * 1024; /* more than any route, guard and granule wait */
         if (t->source < IPU21_TILES)
-            bytes[t->source] +=
-                4 * sends * (t->words > IPU21_MAX_SEND ? LONG_SEND_WORDS : SHORT_SEND_WORDS);
+            bytes[t->source] += 4 * SEND_WORDS * pieces;
         for (uint32_t k = 0; k < t->target_count; k++) {
             if (t->targets[k].tile < IPU21_TILES)
                 bytes[t->targets[k].tile] += 4 * RECEIVE_WORDS * pieces;
