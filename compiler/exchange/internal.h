@@ -8,8 +8,8 @@
  * offset + 1 + n).
  *
  * A set of placed pieces can always be encoded when, on every tile: sends are disjoint; receives
- * are disjoint; no control issues in slot S - 1 or S of a send that starts in slot S; and slot S +
- * 1 holds at most one control (encode.c proves it).
+ * are disjoint; for every send that starts in slot S, no select or release issues in slots S - 1
+ * and S, and no pointer write in slots S - 1, S and S + 1 (encode.c says why).
  */
 #ifndef IPU_EXCHANGE_INTERNAL_H
 #define IPU_EXCHANGE_INTERNAL_H
@@ -20,6 +20,16 @@
 #include <stdbool.h>
 
 enum { EXCHANGE_UNPLACED = -1 };
+
+enum { EXCHANGE_SPLIT_TARGETS = 32 }; /* multicasts to more targets are never split */
+
+/* How multicasts are split: not at all, by the column of the receivers, into single transfers. */
+enum exchange_split {
+    EXCHANGE_SPLIT_NONE,
+    EXCHANGE_SPLIT_COLUMNS,
+    EXCHANGE_SPLIT_ALL,
+    EXCHANGE_SPLITS
+};
 
 /* Part of a transfer that is sent in one go. */
 struct piece {
@@ -39,6 +49,7 @@ struct piece {
 };
 
 struct exchange_sender; /* order.c */
+struct timed;           /* improve.c */
 
 struct piece_target {
     uint32_t address; /* byte address of the first word at the receiver */
@@ -54,17 +65,26 @@ struct span {
     uint32_t piece;
 };
 
-/* Spans in time order. Everything before index `solid` has no hole that could take the smallest
- * piece of the port. */
+/* Spans in time order, and what the search for holes needs. */
 struct port {
     struct span *spans;
     uint32_t count, capacity;
-    uint32_t solid;
-    int32_t smallest; /* words of the smallest piece */
+    int32_t low;       /* no piece of the port fits before this slot */
+    int32_t smallest;  /* words of the smallest piece */
+    uint32_t elements; /* granules of all pieces */
+};
+
+/* 64 slots of a tile, a bit a slot. */
+enum slot_map { MAP_SEND, MAP_RECEIVE, MAP_START, MAP_SELECT, MAP_POINTER, MAP_COUNT };
+struct slot_block {
+    uint64_t map[MAP_COUNT];
 };
 
 struct tile_line {
     struct port send, receive;
+    struct slot_block
+        *blocks; /* slot t is bit t % 64 of block t / 64 + 1; one zero block follows */
+    uint32_t block_count;
     int32_t offset; /* pointer slot minus select slot */
     int32_t send_words, receive_words;
 };
@@ -73,14 +93,17 @@ struct tile_line {
 struct scratch {
     uint32_t *pending;               /* pieces */
     struct exchange_sender *senders; /* 1472 */
-    uint32_t *number; /* 1472: position of a tile among the senders + 1; zero between uses */
-    int32_t *left;    /* 1472: words a tile still has to receive; zero between uses */
+    uint32_t *number;    /* 1472: position of a tile among the senders + 1; zero between uses */
+    int32_t *left;       /* 1472: words a tile still has to receive; zero between uses */
+    uint32_t *trial;     /* pieces: an order being tried */
+    struct timed *timed; /* pieces (improve.c) */
 };
 
 struct schedule {
     const struct exchange_phase *phase;
     struct arena *arena;
     struct ipu_error *error;
+    enum exchange_split split;
     struct piece *pieces;
     uint32_t piece_count;
     struct piece_target *targets;
@@ -88,9 +111,17 @@ struct schedule {
     uint32_t components;
     uint32_t *component_first; /* pieces by component: component_piece[first[c] .. first[c + 1]) */
     uint32_t *component_piece;
-    int32_t lower_bound;
-    struct tile_line *tiles; /* 1472 */
+    int32_t *component_bound;   /* no schedule of the component is shorter */
+    int32_t lower_bound;        /* the largest of them */
+    int32_t *component_horizon; /* of the best starts */
+    uint64_t *component_steps;  /* that listing took */
+    int32_t *best;              /* best start of every piece */
+    uint32_t *order;            /* pieces by component, in the order of placing */
+    struct tile_line *tiles;    /* 1472 */
     struct scratch scratch;
+    int32_t look_back; /* holes further before the end of both ports are not looked at */
+    uint64_t steps;    /* of the searches so far: the measure of effort */
+    bool failed;       /* memory ran out: placings and orders since then are not to be used */
 };
 
 /* prepare.c: checks the phase, splits transfers into pieces, sizes the time lines. */
@@ -100,8 +131,9 @@ uint32_t exchange_piece_count(const struct exchange_transfer *transfer);
 
 /* timeline.c */
 /* Earliest legal start of a piece at or after `from` on the current time lines. */
-int32_t exchange_earliest(const struct schedule *s, const struct piece *piece, int32_t from);
-/* Puts a piece at a start that exchange_earliest() has returned. */
+int32_t exchange_earliest(struct schedule *s, const struct piece *piece, int32_t from);
+/* Puts a piece at a start that exchange_earliest() has returned. Out of memory is noted in
+ * `failed`. */
 void exchange_place(struct schedule *s, uint32_t piece, int32_t start);
 /* Takes everything of one component off the time lines. */
 void exchange_clear(struct schedule *s, uint32_t component);
@@ -113,10 +145,24 @@ int32_t exchange_tile_horizon(const struct schedule *s, unsigned tile);
 IPU_MUST_CHECK int exchange_order_prepare(struct schedule *s);
 /* Places all pieces of a cleared component by list scheduling; returns its horizon. */
 int32_t exchange_dispatch(struct schedule *s, uint32_t component);
-/* Places pieces of cleared components in the given order; returns the horizon of these pieces. */
+/* Places pieces of cleared components in the given order; returns the horizon of these pieces.
+ */
 int32_t exchange_list(struct schedule *s, const uint32_t *order, uint32_t count);
-/* improve.c: looks for shorter schedules of the components that decide the horizon. */
+/* rounds.c: orders for exchange_list(); `order` has room for the component's pieces. False: the
+ * rule does not apply. Out of memory is noted in `failed`, and then the order is not to be used. */
+void exchange_order_by_rank(struct schedule *s, uint32_t component, uint32_t *order);
+bool exchange_order_by_colour(struct schedule *s, uint32_t component, uint32_t *order);
+/* At most `limit` steps. */
+bool exchange_order_by_waste(struct schedule *s, uint32_t component, uint64_t limit,
+                             uint32_t *order);
+
+/* improve.c */
+/* Finds a first schedule of every component. */
+IPU_MUST_CHECK int exchange_construct(struct schedule *s);
+/* Looks for shorter schedules of the components that decide the horizon. */
 IPU_MUST_CHECK int exchange_improve(struct schedule *s, unsigned effort);
+/* Puts the best schedule of a component on the time lines. */
+void exchange_restore(struct schedule *s, uint32_t component);
 
 /* encode.c: the row of one tile. */
 IPU_MUST_CHECK int exchange_encode(const struct schedule *s, unsigned tile,

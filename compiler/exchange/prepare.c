@@ -111,8 +111,9 @@ uint32_t exchange_piece_count(const struct exchange_transfer *t)
     return count;
 }
 
+/* One piece to targets [first, last) of a transfer. */
 static void add_piece(struct schedule *s, const struct exchange_transfer *t, uint32_t at,
-                      uint32_t words)
+                      uint32_t words, const uint32_t *targets, uint32_t count)
 {
     struct piece *p = &s->pieces[s->piece_count++];
     p->address = t->address + at * 4;
@@ -120,34 +121,68 @@ static void add_piece(struct schedule *s, const struct exchange_transfer *t, uin
     p->start = EXCHANGE_UNPLACED;
     p->elements = ipu21_element_mask(p->address, words * 4);
     p->target = s->target_count;
-    p->target_count = t->target_count;
+    p->target_count = count;
     p->source = t->source;
     p->physical = (uint16_t)ipu21_physical(t->source);
     p->reach = INT_MIN;
     int first = INT_MAX;
-    for (uint32_t k = 0; k < t->target_count; k++) {
+    for (uint32_t k = 0; k < count; k++) {
+        const struct exchange_target *from = &t->targets[targets[k]];
         struct piece_target *d = &s->targets[s->target_count++];
-        unsigned id = ipu21_physical(t->targets[k].tile);
-        d->address = t->targets[k].address + at * 4;
+        unsigned id = ipu21_physical(from->tile);
+        d->address = from->address + at * 4;
         d->elements = ipu21_element_mask(d->address, words * 4);
-        d->tile = t->targets[k].tile;
+        d->tile = from->tile;
         d->ttm = (int16_t)ipu21_ttm(p->physical, id);
         int latency = ipu21_latency(p->physical, id);
         p->reach = latency > p->reach ? latency : p->reach;
         first = d->ttm < first ? d->ttm : first;
-        p->control =
-            (uint8_t)(t->target_count > 1 ? IPU21_SEND_BOTH : ipu21_direction(p->physical, id));
+        p->control = (uint8_t)(count > 1 ? IPU21_SEND_BOTH : ipu21_direction(p->physical, id));
     }
     p->earliest = first < 0 ? -first : 0;
+}
+
+/* Where a target goes when multicasts are split: targets of one class stay together. */
+static uint32_t target_class(const struct schedule *s, const struct exchange_transfer *t,
+                             uint32_t k)
+{
+    if (s->split == EXCHANGE_SPLIT_NONE)
+        return 0;
+    return s->split == EXCHANGE_SPLIT_ALL ? k : ipu21_physical(t->targets[k].tile) & 61;
+}
+
+/* Adds the pieces of words [at, at + words), one for each class of targets. A transfer that returns
+ * to its source stays whole, because a tile cannot send to itself alone; one to very many targets
+ * does, because its row would grow. */
+static void add_pieces(struct schedule *s, const struct exchange_transfer *t, uint32_t at,
+                       uint32_t words)
+{
+    uint32_t chosen[IPU21_TILES], taken[(IPU21_TILES + 31) / 32] = {0};
+    bool whole = self_address(t) != 0 || t->target_count > EXCHANGE_SPLIT_TARGETS;
+    for (uint32_t first = 0; first < t->target_count; first++) {
+        if (taken[first / 32] >> first % 32 & 1)
+            continue;
+        uint32_t count = 0, class = whole ? 0 : target_class(s, t, first);
+        for (uint32_t k = first; k < t->target_count; k++) {
+            if ((taken[k / 32] >> k % 32 & 1) || (!whole && target_class(s, t, k) != class))
+                continue;
+            taken[k / 32] |= 1u << k % 32;
+            chosen[count++] = k;
+            if (!whole && s->split == EXCHANGE_SPLIT_ALL)
+                break;
+        }
+        add_piece(s, t, at, words, chosen, count);
+    }
 }
 
 static int split(struct schedule *s)
 {
     uint64_t pieces = 0, targets = 0;
     for (uint32_t i = 0; i < s->phase->count; i++) {
-        uint32_t count = exchange_piece_count(&s->phase->transfers[i]);
-        pieces += count;
-        targets += (uint64_t)count * s->phase->transfers[i].target_count;
+        const struct exchange_transfer *t = &s->phase->transfers[i];
+        uint64_t count = exchange_piece_count(t);
+        pieces += s->split == EXCHANGE_SPLIT_NONE ? count : count * t->target_count;
+        targets += count * t->target_count;
     }
     if (pieces > INT32_MAX || targets > INT32_MAX)
         return REFUSE(s, "%u transfers are too many for one phase", s->phase->count);
@@ -159,7 +194,7 @@ static int split(struct schedule *s)
         const struct exchange_transfer *t = &s->phase->transfers[i];
         for (uint32_t at = 0; at < t->words;) {
             uint32_t words = piece_words(t, at, t->words - at);
-            add_piece(s, t, at, words);
+            add_pieces(s, t, at, words);
             at += words;
         }
     }
@@ -168,9 +203,10 @@ static int split(struct schedule *s)
 
 /* --- time lines ----------------------------------------------------------------------------- */
 
-static void count_use(struct port *port, int32_t words)
+static void count_use(struct port *port, int32_t words, uint32_t elements)
 {
     port->capacity++;
+    port->elements |= elements;
     if (!port->smallest || words < port->smallest)
         port->smallest = words;
 }
@@ -184,13 +220,13 @@ static int size_lines(struct schedule *s)
     for (uint32_t i = 0; i < s->piece_count; i++) {
         const struct piece *p = &s->pieces[i];
         struct tile_line *from = &s->tiles[p->source];
-        count_use(&from->send, p->words);
+        count_use(&from->send, p->words, p->elements);
         if (__builtin_add_overflow(from->send_words, p->words, &from->send_words) ||
             from->send_words > INT32_MAX / 8)
             return REFUSE(s, "tile %u sends too much in one phase", p->source);
         for (uint32_t k = 0; k < p->target_count; k++) {
             struct tile_line *to = &s->tiles[s->targets[p->target + k].tile];
-            count_use(&to->receive, p->words);
+            count_use(&to->receive, p->words, s->targets[p->target + k].elements);
             if (__builtin_add_overflow(to->receive_words, p->words, &to->receive_words) ||
                 to->receive_words > INT32_MAX / 8)
                 return REFUSE(s, "tile %u receives too much in one phase",
@@ -257,32 +293,77 @@ static int find_components(struct schedule *s)
 
 /* --- lower bound ---------------------------------------------------------------------------- */
 
-/* A sender's last word leaves in slot W - 1 or later and still has a way to go; a receiver stores
- * its W words after the first possible arrival. */
-static void find_lower_bound(struct schedule *s)
+enum { BUCKETS = 512 }; /* more than any latency, or first arrival, in slots */
+
+/* Words of a tile's pieces by the slots that pass before (receives) or after (sends) their time on
+ * the port. */
+struct profile {
+    int32_t words[BUCKETS];
+    int32_t total;
+    int32_t earliest; /* of the sends */
+};
+
+static int32_t bucket(int32_t slots)
 {
-    int32_t tail[IPU21_TILES], head[IPU21_TILES];
-    for (unsigned t = 0; t < IPU21_TILES; t++)
-        tail[t] = head[t] = INT_MAX;
+    return slots < 0 ? 0 : slots < BUCKETS ? slots : BUCKETS - 1;
+}
+
+/* Those pieces that have at least k slots to go take their words and then k slots more, for every
+ * k; the first one may not start before `earliest`. The same holds for heads, turned round. */
+static int32_t profile_bound(const struct profile *p)
+{
+    int32_t words = 0, bound = 0;
+    for (int32_t k = BUCKETS; k-- > 0 && words < p->total;) {
+        words += p->words[k];
+        if (p->words[k] && words + k > bound)
+            bound = words + k;
+    }
+    return bound ? bound + p->earliest + IPU21_RECEIVE_GUARD : 0;
+}
+
+static void add_profiles(const struct schedule *s, const struct piece *p, struct profile *sends,
+                         struct profile *receives)
+{
+    struct profile *from = &sends[p->source];
+    from->words[bucket(p->reach)] += p->words;
+    from->total += p->words;
+    if (p->earliest < from->earliest)
+        from->earliest = p->earliest;
+    for (uint32_t k = 0; k < p->target_count; k++) {
+        const struct piece_target *d = &s->targets[p->target + k];
+        int32_t head = p->earliest + d->ttm + s->tiles[d->tile].offset + 1;
+        receives[d->tile].words[bucket(head)] += p->words;
+        receives[d->tile].total += p->words;
+    }
+}
+
+static int find_lower_bounds(struct schedule *s)
+{
+    struct profile *sends = ARENA_ARRAY(s->arena, struct profile, 2 * IPU21_TILES);
+    struct profile *receives = sends + IPU21_TILES;
+    s->component_bound = ARENA_ARRAY(s->arena, int32_t, s->components + 1);
+    if (!sends || !s->component_bound)
+        return no_memory(s);
+    for (uint32_t i = 0; i < s->piece_count; i++)
+        sends[s->pieces[i].source].earliest = INT_MAX;
+    for (uint32_t i = 0; i < s->piece_count; i++)
+        add_profiles(s, &s->pieces[i], sends, receives);
     for (uint32_t i = 0; i < s->piece_count; i++) {
         const struct piece *p = &s->pieces[i];
-        if (p->reach < tail[p->source])
-            tail[p->source] = p->reach;
+        int32_t *bound = &s->component_bound[p->component];
+        struct profile *from = &sends[p->source];
+        int32_t most = profile_bound(from);
+        *bound = most > *bound ? most : *bound;
+        from->total = 0; /* once a tile */
         for (uint32_t k = 0; k < p->target_count; k++) {
-            const struct piece_target *d = &s->targets[p->target + k];
-            int32_t arrival = p->earliest + d->ttm + s->tiles[d->tile].offset + 1;
-            if (arrival < head[d->tile])
-                head[d->tile] = arrival;
+            struct profile *to = &receives[s->targets[p->target + k].tile];
+            most = profile_bound(to);
+            *bound = most > *bound ? most : *bound;
+            to->total = 0;
         }
+        s->lower_bound = *bound > s->lower_bound ? *bound : s->lower_bound;
     }
-    for (unsigned t = 0; t < IPU21_TILES; t++) {
-        const struct tile_line *line = &s->tiles[t];
-        int32_t send = line->send_words ? line->send_words + tail[t] : 0;
-        int32_t receive = line->receive_words ? line->receive_words + head[t] : 0;
-        int32_t bound = (send > receive ? send : receive) + IPU21_RECEIVE_GUARD;
-        if (line->send_words + line->receive_words && bound > s->lower_bound)
-            s->lower_bound = bound;
-    }
+    return 0;
 }
 
 int exchange_prepare(struct schedule *s)
@@ -303,6 +384,6 @@ int exchange_prepare(struct schedule *s)
     if (!code)
         code = find_components(s);
     if (!code)
-        find_lower_bound(s);
+        code = find_lower_bounds(s);
     return code;
 }

@@ -1,24 +1,103 @@
-/* The scheduler from end to end: prepare, dispatch every component, improve, encode.
+/* The scheduler from end to end: prepare, construct, improve, encode.
  *
- * All state is in the caller's arena. The result depends on the phase and the effort only: ties end
- * in indices, and the random numbers of the improvement are seeded by counters. Fails for an
- * illegal phase and for lack of memory.
+ * With effort, phases with multicasts are also scheduled with their multicasts split: by the column
+ * of the receivers, and into single transfers. A sender has slots to spare in a gather, and a split
+ * multicast need not find all its receivers free at once; each component takes what is clearly
+ * shorter. All state is in the caller's arena. The result depends on the phase and the effort only.
+ * Fails for an illegal phase and for lack of memory.
  */
 #include "compiler/exchange/internal.h"
 
+#include <limits.h>
 #include <string.h>
 
-static int encode_rows(const struct schedule *s, struct exchange_schedule *out)
+enum {
+    MANY_PIECES = 20000, /* more: bounded search for holes */
+    MANY_STEPS =
+        2000000 /* of a search: phases that need more are not tried with split multicasts */
+};
+
+static int no_memory(const struct schedule *s)
 {
+    return ipu_error_set(s->error, IPU_ERR_NO_MEMORY, "exchange: out of memory for %u transfers",
+                         s->phase->count);
+}
+
+/* In phases of many pieces, the search for holes is bounded: holes that old are rarely filled, and
+ * looking costs most of the time. */
+static int32_t look_back(const struct schedule *s)
+{
+    if (s->piece_count <= MANY_PIECES)
+        return INT_MAX / 2;
+    int64_t words = 0;
+    for (uint32_t i = 0; i < s->piece_count; i++)
+        words += s->pieces[i].words;
+    return 256 + 16 * (int32_t)(words / s->piece_count);
+}
+
+static int solve(struct schedule *s, unsigned effort)
+{
+    int code = exchange_prepare(s);
+    if (code)
+        return code;
+    s->look_back = look_back(s);
+    code = exchange_order_prepare(s);
+    if (!code)
+        code = exchange_construct(s);
+    if (!code && !s->failed)
+        code = exchange_improve(s, effort);
+    if (code || s->failed)
+        return code ? code : no_memory(s);
+    for (uint32_t c = 0; c < s->components; c++)
+        exchange_restore(s, c);
+    return s->failed ? no_memory(s) : 0;
+}
+
+/* Whether splitting could pay: there are multicasts, and the horizon is not near its bound. */
+static bool split_may_pay(const struct schedule *s)
+{
+    int32_t horizon = 0;
+    for (uint32_t c = 0; c < s->components; c++)
+        horizon = s->component_horizon[c] > horizon ? s->component_horizon[c] : horizon;
+    return s->target_count > s->piece_count &&
+           (int64_t)horizon * 100 > (int64_t)s->lower_bound * 103;
+}
+
+/* The variant for each component: the least split one unless another saves 2 % more. */
+static const struct schedule *choose(const struct schedule *variants, unsigned count,
+                                     uint32_t component)
+{
+    const struct schedule *best = &variants[0];
+    for (unsigned v = 1; v < count; v++) {
+        int64_t horizon = variants[v].component_horizon[component];
+        if (horizon * 102 <= (int64_t)best->component_horizon[component] * 100)
+            best = &variants[v];
+    }
+    return best;
+}
+
+static int encode_rows(const struct schedule *variants, unsigned count,
+                       struct exchange_schedule *out)
+{
+    const struct schedule *s = &variants[0];
+    const struct schedule **by_tile = ARENA_ARRAY(s->arena, const struct schedule *, IPU21_TILES);
+    if (!by_tile)
+        return no_memory(s);
+    for (uint32_t i = 0; i < s->piece_count; i++) {
+        const struct piece *p = &s->pieces[i];
+        if (!by_tile[p->source])
+            by_tile[p->source] = choose(variants, count, p->component);
+        for (uint32_t k = 0; k < p->target_count; k++)
+            by_tile[s->targets[p->target + k].tile] = by_tile[p->source];
+    }
     for (unsigned t = 0; t < IPU21_TILES; t++) {
         struct exchange_row *row = &out->rows[t];
-        int code = exchange_encode(s, t, row);
+        int code = by_tile[t] ? exchange_encode(by_tile[t], t, row) : 0;
         if (code)
             return code;
-        if (row->horizon > out->horizon)
-            out->horizon = row->horizon;
-        if (row->count * 4 > out->maximum_row_bytes)
-            out->maximum_row_bytes = row->count * 4;
+        out->horizon = row->horizon > out->horizon ? row->horizon : out->horizon;
+        out->maximum_row_bytes =
+            row->count * 4 > out->maximum_row_bytes ? row->count * 4 : out->maximum_row_bytes;
     }
     return 0;
 }
@@ -26,18 +105,16 @@ static int encode_rows(const struct schedule *s, struct exchange_schedule *out)
 int exchange_schedule(const struct exchange_phase *phase, unsigned effort, struct arena *arena,
                       struct exchange_schedule *out, struct ipu_error *error)
 {
-    struct schedule s = {.phase = phase, .arena = arena, .error = error};
+    struct schedule variants[EXCHANGE_SPLITS];
+    unsigned count = 0;
     memset(out, 0, sizeof *out);
-    int code = exchange_prepare(&s);
-    if (!code)
-        code = exchange_order_prepare(&s);
-    if (code)
-        return code;
-    for (uint32_t c = 0; c < s.components; c++)
-        exchange_dispatch(&s, c);
-    code = exchange_improve(&s, effort);
-    if (code)
-        return code;
-    out->lower_bound = (uint32_t)s.lower_bound;
-    return encode_rows(&s, out);
+    do {
+        variants[count] =
+            (struct schedule){.phase = phase, .arena = arena, .error = error, .split = count};
+        int code = solve(&variants[count++], effort);
+        if (code)
+            return code;
+    } while (effort && count < EXCHANGE_SPLITS && split_may_pay(&variants[0]));
+    out->lower_bound = (uint32_t)variants[0].lower_bound;
+    return encode_rows(variants, count, out);
 }
