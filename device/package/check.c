@@ -149,7 +149,7 @@ static int check_nest(const struct check *c, int call, const struct package_nest
     int64_t low = n->stream_offset, high = low, total = 1;
     bool legal = true;
     for (unsigned k = 0; k < n->dims && legal; k++) {
-        legal = n->dim[k].count > 0 && n->dim[k].stream_stride % (int64_t)unit == 0 &&
+        legal = n->dim[k].count > 0 && ((uint32_t)n->dim[k].stream_stride & (unit - 1)) == 0 &&
                 reach(n->dim[k].count, n->dim[k].host_stride, &host_low, &host_high) &&
                 reach(n->dim[k].count, n->dim[k].stream_stride, &low, &high);
         total *= n->dim[k].count;

@@ -302,9 +302,9 @@ static int read_nests(struct reader *r)
         return refuse(r, "the columns of the loop nests differ in length");
     size_t *starts = NULL;
     int code = read_shapes(r, &starts);
-    if (!code)
+    if (!code && starts)
         code = read_call_nests(r, 0, 0, starts);
-    if (!code)
+    if (!code && starts)
         code = read_call_nests(r, 1, h->nest_calls[0], starts);
     ipu_free(starts);
     return code;
@@ -459,7 +459,7 @@ static int check_prefix(struct reader *r, const uint8_t *file, size_t size, uint
 int package_read(const void *data, size_t size, struct package **out, struct ipu_error *error)
 {
     struct reader r = {.package = package_create(), .error = error};
-    uint64_t sizes[2];
+    uint64_t sizes[2] = {0};
     *out = NULL;
     if (!r.package)
         return no_memory(&r);

@@ -31,6 +31,8 @@ struct writer {
     Ipu__Exe__Header header;
     struct intern text, shapes, lists;
     struct buffer text_bytes;
+    const void *last_loops; /* key of last_shape */
+    uint32_t last_shape;
     bool failed; /* out of memory */
 };
 
@@ -177,20 +179,25 @@ static uint32_t shape(struct writer *w, const struct package_nest *nest, struct 
         loops.host_stride[k] = nest->dim[k].host_stride;
         loops.stream_stride[k] = nest->dim[k].stream_stride;
     }
+    if (w->last_loops && memcmp(&loops, w->last_loops, sizeof loops) == 0)
+        return w->last_shape; /* neighbouring nests are mostly alike */
     const struct intern *in = &w->shapes;
     if (in->capacity) { /* look before copying the key */
         size_t at = package_hash(&loops, sizeof loops) & (in->capacity - 1);
         for (; in->slots[at].key; at = (at + 1) & (in->capacity - 1)) {
-            if (memcmp(in->slots[at].key, &loops, sizeof loops) == 0)
-                return in->slots[at].index;
+            if (memcmp(in->slots[at].key, &loops, sizeof loops) == 0) {
+                w->last_loops = in->slots[at].key;
+                return w->last_shape = in->slots[at].index;
+            }
         }
     }
     bool fresh;
     const void *key = arena_memdup(w->arena, &loops, sizeof loops);
-    uint32_t index = key ? intern(&w->shapes, key, sizeof loops, &fresh) : UINT32_MAX;
+    w->last_loops = key;
+    w->last_shape = key ? intern(&w->shapes, key, sizeof loops, &fresh) : UINT32_MAX;
     buffer_append(found, &loops, sizeof loops);
-    w->failed |= index == UINT32_MAX;
-    return index;
+    w->failed |= w->last_shape == UINT32_MAX;
+    return w->last_shape;
 }
 
 static void put_shapes(struct writer *w, const struct loops *loops, size_t n)
@@ -322,6 +329,29 @@ static size_t align8(size_t size)
     return (size + 7) & ~(size_t)7;
 }
 
+/* Room for exactly `size` more bytes, which the caller fills; NULL when there is no memory. */
+static uint8_t *extend(struct buffer *out, size_t size)
+{
+    if (out->failed || size > SIZE_MAX / 4 - out->size)
+        return NULL;
+    if (out->size + size > out->capacity) {
+        uint8_t *data = ipu_realloc(out->data, out->size + size);
+        if (!data)
+            return NULL;
+        out->data = data;
+        out->capacity = out->size + size;
+    }
+    out->size += size;
+    return out->data + out->size - size;
+}
+
+/* Zeroes after `size` bytes at `at` up to the next multiple of 8; returns where that is. */
+static uint8_t *put_padding(uint8_t *at, size_t size)
+{
+    memset(at + size, 0, align8(size) - size);
+    return at + align8(size);
+}
+
 /* Reserves the whole file at once: prefix, message, blobs. */
 static int assemble(struct writer *w, struct buffer *out, struct ipu_error *error)
 {
@@ -333,23 +363,25 @@ static int assemble(struct writer *w, struct buffer *out, struct ipu_error *erro
                              (size_t)sizes[0], PACKAGE_MAX_HEADER);
     for (size_t i = 0; i < p->blobs.count; i++)
         sizes[1] += align8(blobs[i].size);
-    size_t total = PACKAGE_PREFIX + align8(sizes[0]) + sizes[1], start = out->size;
-    buffer_append_zero(out, total);
-    if (out->failed)
+    size_t total = PACKAGE_PREFIX + align8(sizes[0]) + sizes[1];
+    uint8_t *file = extend(out, total);
+    if (!file)
         return ipu_error_set(error, IPU_ERR_NO_MEMORY, "package: out of memory for %zu bytes",
                              total);
-    uint8_t *file = out->data + start;
     static const uint32_t version = PACKAGE_VERSION;
+    memset(file, 0, PACKAGE_PREFIX);
     memcpy(file, "IPUEXE1", 8);
     memcpy(file + 8, &version, 4);
     memcpy(file + PACKAGE_SIZES_AT, sizes, sizeof sizes);
     ipu__exe__header__pack(&w->header, file + PACKAGE_PREFIX);
-    uint8_t *at = file + PACKAGE_PREFIX + align8(sizes[0]);
-    for (size_t i = 0; i < p->blobs.count; at += align8(blobs[i].size), i++)
+    uint8_t *at = put_padding(file + PACKAGE_PREFIX, sizes[0]);
+    for (size_t i = 0; i < p->blobs.count; i++) {
         memcpy(at, blobs[i].data, blobs[i].size);
+        at = put_padding(at, blobs[i].size);
+    }
     struct hash *digest = &((struct package *)(uintptr_t)p)->digest;
     if (!hash_bytes(file + PACKAGE_SIZES_AT, total - PACKAGE_SIZES_AT, digest))
-        return ipu_error_set(error, IPU_ERR_INTERNAL, "package: SHA-256 failed");
+        return ipu_error_set(error, IPU_ERR_NO_MEMORY, "package: SHA-256 failed");
     memcpy(file + PACKAGE_DIGEST_AT, digest->bytes, HASH_BYTES);
     return 0;
 }
