@@ -19,7 +19,7 @@ struct decoder {
 
 static int refuse(const struct decoder *d, const char *what)
 {
-    uint32_t word = d->at < d->row->count ? d->row->words[d->at] : 0;
+    uint32_t word = d->row->words && d->at < d->row->count ? d->row->words[d->at] : 0;
     return ipu_error_set(d->error, IPU_ERR_INTERNAL,
                          "exchange verifier: row of tile %u, word %u (0x%08x): %s", d->tile, d->at,
                          word, what);

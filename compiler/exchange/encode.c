@@ -12,7 +12,7 @@
 
 #include "device/ipu21/exchange.h"
 
-enum { NO_VALUE = -1, DELAYPIC_SELECT = 0 };
+enum { NO_VALUE = -1 };
 
 enum kind { DELAY, SEND, CONTINUE }; /* idle; first word of a send here; inside a send */
 

@@ -48,12 +48,16 @@ struct exchange_row {
 struct exchange_schedule {
     struct exchange_row rows[1472]; /* by logical tile */
     uint32_t horizon;               /* max over tiles */
-    uint32_t lower_bound; /* max over tiles of max(send words, receive words) + smallest latency */
+    /* No schedule of these transfers is shorter: over tiles, the words that one port must pass and
+     * the shortest way before or after them. */
+    uint32_t lower_bound;
     uint32_t maximum_row_bytes;
 };
 
-/* Schedules a phase and encodes its rows into `arena`. `effort` 0 = one greedy pass, higher = more
- * improvement rounds. */
+/* Schedules a phase and encodes its rows into `arena`. `effort` 0: greedy rules only, about 1 us a
+ * transfer; each unit more searches for about 10 ms on the tiles that decide the horizon, and
+ * splits multicasts to at most 32 tiles where that ends 2 % sooner. Equal phases and efforts give
+ * equal rows, or IPU_ERR_NO_MEMORY; IPU_ERR_INTERNAL for a phase that breaks the rules above. */
 IPU_MUST_CHECK int exchange_schedule(const struct exchange_phase *phase, unsigned effort,
                                      struct arena *arena, struct exchange_schedule *out,
                                      struct ipu_error *error);
@@ -69,8 +73,9 @@ IPU_MUST_CHECK int exchange_verify(const struct exchange_phase *phase,
 /* A safe upper bound on the row bytes of each tile before anything is scheduled (1472 entries). */
 void exchange_row_bounds(const struct exchange_phase *phase, uint32_t *bytes);
 
-/* Closed-form estimate of the horizon for planning, without encoding: conflict-aware, within about
- * 20 %. */
+/* Estimate of the horizon at effort 1, for planning: from port and granule loads and a trial run
+ * without holes, at most 32 passes over the phase. Usually within 10 %, nearly always within 20 %.
+ */
 uint32_t exchange_estimate(const struct exchange_phase *phase);
 
 #endif

@@ -18,6 +18,7 @@
 
 #include "base/alloc.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -262,6 +263,7 @@ static int64_t waste_of(const struct schedule *s, const struct frontier *f, cons
                         int32_t start)
 {
     int64_t waste = 0;
+    assert(p->target_count);
     for (uint32_t k = 0; k < p->target_count; k++) {
         const struct piece_target *d = &s->targets[p->target + k];
         waste += start + d->ttm - f->receive[d->tile];

@@ -76,6 +76,21 @@ static const struct schedule *choose(const struct schedule *variants, unsigned c
     return best;
 }
 
+/* No choice of variants is shorter than this. */
+static int32_t lower_bound(const struct schedule *variants, unsigned count)
+{
+    int32_t bound = 0;
+    for (uint32_t c = 0; c < variants[0].components; c++) {
+        int32_t least = variants[0].component_bound[c];
+        for (unsigned v = 1; v < count; v++) {
+            int32_t other = variants[v].component_bound[c];
+            least = other < least ? other : least;
+        }
+        bound = least > bound ? least : bound;
+    }
+    return bound;
+}
+
 static int encode_rows(const struct schedule *variants, unsigned count,
                        struct exchange_schedule *out)
 {
@@ -115,6 +130,6 @@ int exchange_schedule(const struct exchange_phase *phase, unsigned effort, struc
         if (code)
             return code;
     } while (effort && count < EXCHANGE_SPLITS && split_may_pay(&variants[0]));
-    out->lower_bound = (uint32_t)variants[0].lower_bound;
+    out->lower_bound = (uint32_t)lower_bound(variants, count);
     return encode_rows(variants, count, out);
 }

@@ -60,16 +60,26 @@ START_TEST(regular_phases_end_within_a_tenth_of_the_bound)
 }
 END_TEST
 
-START_TEST(effort_never_makes_a_schedule_longer)
+START_TEST(the_bound_holds_when_multicasts_are_split)
+{
+    phase_begin(&builder, 200); /* ends before the bound of its unsplit transfers */
+    phase_random(&builder, 90375915, 370, 17, 9, false);
+    for (unsigned effort = 0; effort < 3; effort++) {
+        struct exchange_schedule *s = schedule(effort);
+        ck_assert_uint_ge(s->horizon, s->lower_bound);
+    }
+    phase_free(&builder);
+}
+END_TEST
+
+START_TEST(effort_never_costs_more_than_two_percent)
 {
     phase_begin(&builder, 300);
     phase_random(&builder, (uint64_t)_i + 99, 200, 24, 300, _i % 2 == 1);
-    uint32_t last = UINT32_MAX;
-    for (unsigned effort = 0; effort < 4; effort++) {
-        struct exchange_schedule *s = schedule(effort);
-        ck_assert_uint_le(s->horizon, last);
-        last = s->horizon;
-    }
+    uint64_t first = schedule(0)->horizon;
+    for (unsigned effort = 1; effort < 4;
+         effort++) /* the choice of split multicasts gives away 2 % */
+        ck_assert_uint_le(schedule(effort)->horizon * UINT64_C(100), first * 102);
     phase_free(&builder);
 }
 END_TEST
@@ -245,7 +255,8 @@ int main(void)
     TCase *tc = tcase_create("quality");
     tcase_set_timeout(tc, 240);
     tcase_add_loop_test(tc, regular_phases_end_within_a_tenth_of_the_bound, 0, COUNT(regular));
-    tcase_add_loop_test(tc, effort_never_makes_a_schedule_longer, 0, 6);
+    tcase_add_test(tc, the_bound_holds_when_multicasts_are_split);
+    tcase_add_loop_test(tc, effort_never_costs_more_than_two_percent, 0, 6);
     tcase_add_loop_test(tc, row_bounds_hold, 0, 16);
     tcase_add_test(tc, the_estimate_is_mostly_within_a_fifth);
     tcase_add_test(tc, the_estimate_sees_granule_conflicts);

@@ -216,9 +216,9 @@ END_TEST
 /* --- refusals --- */
 
 static const struct {
-    uint16_t source;
+    unsigned source;
     uint32_t address, words;
-    uint16_t target;
+    unsigned target;
     uint32_t target_address;
     const char *what;
 } malformed[] = {{1472, 0x60000, 1, 1, 0x60000, "malformed"},
@@ -237,7 +237,7 @@ START_TEST(a_malformed_transfer_is_refused)
     struct phase_builder b;
     static uint32_t code[1472] = {[7] = 1};
     phase_begin(&b, 1);
-    struct exchange_target to = {malformed[_i].target, malformed[_i].target_address};
+    struct exchange_target to = {(uint16_t)malformed[_i].target, malformed[_i].target_address};
     phase_add_at(&b, malformed[_i].source, malformed[_i].address, malformed[_i].words, &to, 1);
     struct exchange_phase phase = phase_end(&b);
     phase.code_elements = code;

@@ -199,6 +199,12 @@ END_TEST
 
 START_TEST(wrong_declarations_are_refused)
 {
+    for (int field = 0; field < 3; field++) { /* an absent row claims words, receives or time */
+        struct exchange_row absent = {NULL, field == 0, field == 1, field == 2};
+        subject.schedule->rows[700] = absent;
+        ck_assert_int_ne(verify(), 0);
+    }
+    subject.schedule->rows[700] = (struct exchange_row){0};
     struct exchange_row *row = row_of(31);
     row->receive_words++;
     ck_assert_int_ne(verify(), 0);
@@ -240,7 +246,7 @@ static int schedule_and_verify(struct phase_builder *b, const uint32_t *code, ch
     phase.code_elements = code;
     if (!result)
         result = exchange_verify(&phase, out, b->arena, &error);
-    strcpy(text, error.text);
+    memcpy(text, error.text, sizeof error.text);
     return result;
 }
 
