@@ -20,8 +20,12 @@
 struct device_session;
 
 struct device_options {
-    const char *device;   /* "sim"; "/dev/ipu0" is refused with IPU_ERR_UNSUPPORTED until its
-                             transport exists */
+    const char *device;        /* "sim" or a device node such as "/dev/ipu0" */
+    const char *configuration; /* IPUCFG1 file that the boot replays; NULL: sim uses this project's
+                                  own, a card needs one */
+    const char *loader;        /* ELF file with the secondary loader; NULL: device/runtime's own */
+    uint32_t jitter_us; /* at most this random delay before each acknowledgement, for tests */
+    uint64_t jitter_seed;
     unsigned threads;     /* sim: host threads, 0 = all cores */
     bool strict;          /* sim: count received words against the package's declarations */
     uint32_t timeout_ms;  /* per host phase, wall clock; 0 = 10 s of the device's own time */
