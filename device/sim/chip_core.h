@@ -4,6 +4,7 @@
 
 #include "device/sim/chip.h"
 #include "device/sim/host.h"
+#include "device/sim/observe.h"
 #include "device/sim/settle.h"
 
 /* --- chip_pool.c: helper threads for loops over tiles --- */
@@ -53,7 +54,9 @@ struct sim_chip {
     bool faulted;
     struct sim_fault fault;
     bool deadlocked;
-    char reason[160]; /* of a deadlock */
+    char reason[160];                    /* of a deadlock */
+    const struct sim_observer *observer; /* or NULL */
+    uint32_t watched[IPU21_TILES * SIM_OBSERVE_WATCHES];
 };
 
 /* chip_sync.c: what happens when no tile can run. */
@@ -64,6 +67,8 @@ enum chip_sync {
     CHIP_SYNC_FAULT
 };
 enum chip_sync chip_sync_resolve(struct sim_chip *chip);
+/* observe.c: sim_tile_run() for an observed tile. */
+enum sim_stop sim_observe_run(struct sim_chip *chip, struct sim_tile *tile, uint64_t limit);
 /* Makes a stopped tile ready. */
 void chip_make_ready(struct sim_chip *chip, unsigned tile);
 

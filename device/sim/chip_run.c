@@ -37,13 +37,19 @@ static bool endless_row(struct sim_tile *tile)
     return true;
 }
 
-static enum sim_stop run_slices(const struct sim_chip *chip, struct sim_tile *tile)
+static bool observed(const struct sim_chip *chip, unsigned number)
+{
+    return chip->observer && chip->observer->tiles[number];
+}
+
+static enum sim_stop run_slices(struct sim_chip *chip, struct sim_tile *tile, unsigned number)
 {
     for (;;) {
         uint64_t until = sim_tile_cycle(tile) + CHIP_SLICE;
         if (until > chip->limit)
             until = chip->limit;
-        enum sim_stop stop = sim_tile_run(tile, until);
+        enum sim_stop stop =
+            observed(chip, number) ? sim_observe_run(chip, tile, until) : sim_tile_run(tile, until);
         if (stop == SIM_STOP_LIMIT && endless_row(tile))
             return SIM_STOP_FAULT;
         if (stop != SIM_STOP_LIMIT || until == chip->limit || cancelled(chip))
@@ -51,15 +57,13 @@ static enum sim_stop run_slices(const struct sim_chip *chip, struct sim_tile *ti
     }
 }
 
-static void run_one(void *context, size_t index)
+static void run_tile(struct sim_chip *chip, unsigned number)
 {
-    struct sim_chip *chip = context;
-    unsigned number = chip->ready[index];
     struct chip_tile *slot = &chip->tiles[number];
     struct settle_port *port = &chip->settle.ports[number];
     if (cancelled(chip))
         return;
-    enum sim_stop stop = run_slices(chip, slot->tile);
+    enum sim_stop stop = run_slices(chip, slot->tile, number);
     slot->cycle = sim_tile_cycle(slot->tile);
     slot->stop = stop == SIM_STOP_SYNC     ? CHIP_SYNC
                  : stop == SIM_STOP_SETTLE ? CHIP_SETTLE
@@ -70,6 +74,20 @@ static void run_one(void *context, size_t index)
     port->epoch = sim_tile_epoch(slot->tile);
     port->stop_cycle = slot->cycle;
     port->went_on = slot->stop == CHIP_SETTLE;
+}
+
+static void run_one(void *context, size_t index)
+{
+    struct sim_chip *chip = context;
+    if (!observed(chip, chip->ready[index]))
+        run_tile(chip, chip->ready[index]);
+}
+
+static void run_observed(struct sim_chip *chip)
+{
+    for (unsigned i = 0; i < IPU21_TILES; i++)
+        if (observed(chip, i) && chip->tiles[i].stop == CHIP_READY)
+            run_tile(chip, i);
 }
 
 static void keep_fault(struct sim_chip *chip, const struct sim_fault *fault)
@@ -104,6 +122,8 @@ static bool run_ready(struct sim_chip *chip)
     unsigned kept = 0;
     bool sound = true;
     sim_pool_run(chip->pool, chip->ready_count, run_one, chip);
+    if (chip->observer)
+        run_observed(chip);
     for (unsigned i = 0; i < chip->ready_count; i++) {
         uint16_t number = chip->ready[i];
         if (chip->tiles[number].stop == CHIP_READY)
@@ -138,11 +158,8 @@ static enum sim_chip_state stopped(struct sim_chip *chip)
     return SIM_CHIP_FAULTED;
 }
 
-enum sim_chip_state sim_chip_run(struct sim_chip *chip, uint64_t cycle_limit,
-                                 const atomic_bool *cancel)
+static enum sim_chip_state run_to_limit(struct sim_chip *chip)
 {
-    chip->limit = cycle_limit;
-    chip->cancel = cancel;
     if (chip->faulted)
         return SIM_CHIP_FAULTED;
     for (;;) {
@@ -168,4 +185,24 @@ enum sim_chip_state sim_chip_run(struct sim_chip *chip, uint64_t cycle_limit,
             return SIM_CHIP_DEADLOCK;
         }
     }
+}
+
+/* An observer's stop is a limit that nobody goes past. */
+static uint64_t stop_cycle(const struct sim_chip *chip)
+{
+    return chip->observer && chip->observer->stop_at != 0 ? chip->observer->stop_at : UINT64_MAX;
+}
+
+enum sim_chip_state sim_chip_run(struct sim_chip *chip, uint64_t cycle_limit,
+                                 const atomic_bool *cancel)
+{
+    uint64_t stop = stop_cycle(chip);
+    chip->limit = cycle_limit < stop ? cycle_limit : stop;
+    chip->cancel = cancel;
+    enum sim_chip_state state = run_to_limit(chip);
+    if (state != SIM_CHIP_LIMIT || chip->limit != stop)
+        return state;
+    if (chip->observer->stopped)
+        chip->observer->stopped(chip->observer->context, chip);
+    return SIM_CHIP_CANCELLED;
 }
