@@ -18,18 +18,23 @@
 #include <stdint.h>
 
 struct device_session;
+struct sim_observer; /* device/sim/observe.h */
 
 struct device_options {
     const char *device;        /* "sim" or a device node such as "/dev/ipu0" */
     const char *configuration; /* IPUCFG1 file that the boot replays; NULL: sim uses this project's
                                   own, a card needs one */
     const char *loader;        /* ELF file with the secondary loader; NULL: device/runtime's own */
+    /* Number of the flag set (device/kernels/flag_set.h) whose packages the device takes: 0 = sim:
+     * ours; a card: none, until the vendor's header is configured. */
+    uint32_t flag_set;
     uint32_t jitter_us; /* at most this random delay before each acknowledgement, for tests */
     uint64_t jitter_seed;
     unsigned threads;     /* sim: host threads, 0 = all cores */
     bool strict;          /* sim: count received words against the package's declarations */
     uint32_t timeout_ms;  /* per host phase, wall clock; 0 = 10 s of the device's own time */
     uint64_t cycle_limit; /* sim: fault when a call runs longer; 0 = 2^36 */
+    const struct sim_observer *observer; /* sim: watches the calls, not the load; or NULL */
     struct log *log;
     const atomic_bool
         *cancel; /* may be NULL; polled: a call in progress ends with IPU_ERR_CANCELLED */

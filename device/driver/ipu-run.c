@@ -6,6 +6,7 @@
  */
 #include "device/driver/driver.h"
 #include "device/driver/profile.h"
+#include "device/driver/trace.h"
 
 #include "base/buffer.h"
 #include "base/log.h"
@@ -18,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_BINDINGS = 64, USAGE = 2 };
+enum { MAX_BINDINGS = 64, MAX_TRACES = 16, USAGE = 2 };
 static const size_t MAX_PACKAGE = (size_t)4 << 30, MAX_INPUT = (size_t)1 << 30;
 
 struct binding {
@@ -30,7 +31,10 @@ struct arguments {
     const char *package, *profile, *device;
     struct binding inputs[MAX_BINDINGS], outputs[MAX_BINDINGS];
     unsigned input_count, output_count;
+    const char *traces[MAX_TRACES], *watches[MAX_TRACES];
+    unsigned trace_count, watch_count;
     unsigned threads, repeat, timeout_ms;
+    uint64_t stop_at;
     bool strict, log;
 };
 
@@ -46,7 +50,12 @@ static void print_help(FILE *out)
           "  --strict            count received words against the package's declarations\n"
           "  --timeout MS        wall clock for each host synchronisation (10 s of device time)\n"
           "  --device NAME       device to use (sim)\n"
-          "  --log               print log events to stderr\n",
+          "  --log               print log events to stderr\n"
+          "For kernel writers, on a simulated device, to stderr:\n"
+          "  --trace TILE[:CONTEXT]  print what a tile issues; CONTEXT: supervisor or 0 to 5\n"
+          "  --watch ADDRESS     print changes of a word of the traced tiles (of all without\n"
+          "                      --trace); ADDRESS may be SYMBOL+OFFSET\n"
+          "  --stop-at CYCLE     stop there and print the registers of the traced tiles\n",
           out);
 }
 
@@ -79,17 +88,30 @@ static bool parse_number(const char *text, unsigned low, unsigned *value)
     return true;
 }
 
-static const struct option option_table[] = {{"input", required_argument, NULL, 'i'},
-                                             {"output", required_argument, NULL, 'o'},
-                                             {"profile", required_argument, NULL, 'p'},
-                                             {"threads", required_argument, NULL, 't'},
-                                             {"repeat", required_argument, NULL, 'r'},
-                                             {"strict", no_argument, NULL, 's'},
-                                             {"timeout", required_argument, NULL, 'w'},
-                                             {"device", required_argument, NULL, 'd'},
-                                             {"log", no_argument, NULL, 'l'},
-                                             {"help", no_argument, NULL, 'h'},
-                                             {NULL, 0, NULL, 0}};
+static bool parse_cycle(const char *text, uint64_t *cycle)
+{
+    char *end;
+    errno = 0;
+    *cycle = strtoull(text, &end, 10);
+    return errno == 0 && *end == '\0' && end != text && *text != '-' && *cycle != 0;
+}
+
+static bool add_text(const char **list, unsigned *count, const char *text)
+{
+    if (*count == MAX_TRACES)
+        return false;
+    list[(*count)++] = text;
+    return true;
+}
+
+static const struct option option_table[] = {
+    {"input", required_argument, NULL, 'i'},   {"output", required_argument, NULL, 'o'},
+    {"profile", required_argument, NULL, 'p'}, {"threads", required_argument, NULL, 't'},
+    {"repeat", required_argument, NULL, 'r'},  {"strict", no_argument, NULL, 's'},
+    {"timeout", required_argument, NULL, 'w'}, {"device", required_argument, NULL, 'd'},
+    {"log", no_argument, NULL, 'l'},           {"trace", required_argument, NULL, 'T'},
+    {"watch", required_argument, NULL, 'W'},   {"stop-at", required_argument, NULL, 'S'},
+    {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0}};
 
 static bool apply_option(struct arguments *a, int option)
 {
@@ -110,6 +132,12 @@ static bool apply_option(struct arguments *a, int option)
     case 'd':
         a->device = optarg;
         return true;
+    case 'T':
+        return add_text(a->traces, &a->trace_count, optarg);
+    case 'W':
+        return add_text(a->watches, &a->watch_count, optarg);
+    case 'S':
+        return parse_cycle(optarg, &a->stop_at);
     case 's':
         a->strict = true;
         return true;
@@ -236,11 +264,38 @@ static int run(struct device_session *session, const struct package *package,
     return code;
 }
 
+static int trace_set(struct trace *trace, const struct package *package, const struct arguments *a,
+                     struct ipu_error *error)
+{
+    int code = 0;
+    trace_begin(trace, package, stderr);
+    for (unsigned i = 0; i < a->trace_count && code == 0; i++)
+        code = trace_tile(trace, a->traces[i], error);
+    for (unsigned i = 0; i < a->watch_count && code == 0; i++)
+        code = trace_watch(trace, a->watches[i], error);
+    trace_stop_at(trace, a->stop_at);
+    return code;
+}
+
+static int open_device(struct device_session **session, const struct arguments *a,
+                       struct trace *trace, struct log *log, struct ipu_error *error)
+{
+    struct device_options options = {.device = a->device,
+                                     .threads = a->threads,
+                                     .strict = a->strict,
+                                     .timeout_ms = a->timeout_ms,
+                                     .observer = trace_observer(trace),
+                                     .cancel = &trace->stop,
+                                     .log = a->log ? log : NULL};
+    return device_open(&options, session, error);
+}
+
 int main(int argc, char **argv)
 {
     struct arguments a = {.device = "sim", .repeat = 1};
     struct ipu_error error = {0};
     struct package *package = NULL;
+    struct trace trace;
     struct device_session *session = NULL;
     struct log log = {.sink = log_sink_file, .context = stderr, .level = LOG_LEVEL_INFO};
     bool done;
@@ -248,16 +303,14 @@ int main(int argc, char **argv)
     if (code != 0 || done)
         return code;
     code = read_package(a.package, &package, &error);
-    if (code == 0) {
-        struct device_options options = {.device = a.device,
-                                         .threads = a.threads,
-                                         .strict = a.strict,
-                                         .timeout_ms = a.timeout_ms,
-                                         .log = a.log ? &log : NULL};
-        code = device_open(&options, &session, &error);
-    }
+    if (code == 0)
+        code = trace_set(&trace, package, &a, &error);
+    if (code == 0)
+        code = open_device(&session, &a, &trace, &log, &error);
     if (code == 0)
         code = run(session, package, &a, &error);
+    if (code == IPU_ERR_CANCELLED && atomic_load(&trace.stop))
+        code = 0; /* what --stop-at asked for */
     if (code != 0) {
         fprintf(stderr, "ipu-run: %s: %s\n", ipu_err_text(code), error.text);
         if (session)

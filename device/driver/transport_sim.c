@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "device/ipu21/timing.h"
 #include "device/sim/chip.h"
+#include "device/sim/observe.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,6 +25,7 @@ struct transport_sim {
     struct sim_chip *chip;
     uint64_t limit;  /* cycle at which the current call has taken too long */
     uint64_t cycles; /* that it may take */
+    const struct sim_observer *observer;
 };
 
 static struct transport_sim *sim(struct transport *transport)
@@ -87,6 +89,7 @@ static void sim_begin(struct transport *transport, uint64_t cycles)
 {
     struct transport_sim *s = sim(transport);
     uint64_t now = sim_chip_cycle(s->chip);
+    sim_chip_observe(s->chip, s->observer);
     s->cycles = cycles;
     s->limit = cycles > UINT64_MAX / 2 - now ? UINT64_MAX / 2 : now + cycles;
 }
@@ -223,6 +226,7 @@ int transport_sim_open(const struct device_options *options, struct transport **
     }
     s->base = (struct transport){.ops = &sim_ops, .name = "sim"};
     s->limit = UINT64_MAX / 2;
+    s->observer = options->observer;
     *out = &s->base;
     return 0;
 }
