@@ -11,6 +11,7 @@
 #include "compiler/graph/graph.h"
 #include "compiler/place/place.h"
 #include "compiler/plan/plan.h"
+#include "device/kernels/flag_set.h"
 
 #include <string.h>
 
@@ -220,10 +221,15 @@ int compile_workload(const void *workload, size_t size, const struct compile_opt
                      struct compile_result *result, struct ipu_error *error)
 {
     struct graph_message *message = NULL;
+    struct flag_set *flags = NULL;
     *result = (struct compile_result){0};
-    int rc = graph_parse(workload, size, &message, error);
-    if (rc < 0)
+    int rc = flag_set_read(options->flag_headers, &flags, error);
+    if (rc == 0)
+        rc = graph_parse(workload, size, &message, error);
+    if (rc < 0) {
+        flag_set_free(flags);
         return rc;
+    }
     const Ipu__Workload__Options *o = graph_message(message)->options;
     struct compile c = {
         .options = options, .result = result, .error = error, .arena = arena_create(ARENA_BUDGET)};
@@ -232,12 +238,14 @@ int compile_workload(const void *workload, size_t size, const struct compile_opt
                                          .profile = profile_of(o),
                                          .clock_hz = o ? o->clock_hz : 0,
                                          .compiler = "0.1.0",
+                                         .flags = flags,
                                          .log = options->log,
                                          .cancel = options->cancel};
     rc = c.arena ? compile_message(&c, graph_message(message))
                  : ipu_error_set(error, IPU_ERR_NO_MEMORY, "compile: out of memory");
     arena_destroy(c.arena);
     graph_release(message);
+    flag_set_free(flags);
     if (rc < 0)
         compile_result_free(result);
     return rc;

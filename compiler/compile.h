@@ -27,7 +27,10 @@ struct compile_cache {
 };
 
 struct compile_options {
-    unsigned threads;            /* 0 = all cores */
+    unsigned threads; /* 0 = all cores */
+    /* Include directory with the vendor's tile header, whose AMP and SLIC flag numbers replace ours
+     * (device/kernels/flag_set.h); NULL or "" = our own set, which the simulator runs. */
+    const char *flag_headers;
     const uint8_t *search_state; /* stored state of the same search key, or NULL */
     size_t search_state_size;
     struct compile_cache cache;
@@ -59,6 +62,9 @@ struct compile_keys {
 /* `workload` is the serialised Workload message. */
 IPU_MUST_CHECK int compile_keys(const void *workload, size_t size, struct compile_keys *keys,
                                 struct ipu_error *error);
+/* The keys under `flag_headers` of the options: another set of flag numbers is another package. */
+IPU_MUST_CHECK int compile_keys_for(const void *workload, size_t size, const char *flag_headers,
+                                    struct compile_keys *keys, struct ipu_error *error);
 IPU_MUST_CHECK int compile_workload(const void *workload, size_t size,
                                     const struct compile_options *options,
                                     struct compile_result *result, struct ipu_error *error);

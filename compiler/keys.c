@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "build_id.h"
 #include "compiler/graph/graph.h"
+#include "device/kernels/flag_set.h"
 
 #include <string.h>
 
@@ -30,7 +31,8 @@ static Ipu__Workload__Options options_of(const Ipu__Workload__Workload *message)
     return o;
 }
 
-static bool digest(const char *tag, const Ipu__Workload__Workload *message, char text[65])
+static bool digest(const char *tag, const Ipu__Workload__Workload *message,
+                   const struct flag_set *flags, char text[65])
 {
     size_t size = ipu__workload__workload__get_packed_size(message);
     struct buffer bytes = {0};
@@ -42,6 +44,7 @@ static bool digest(const char *tag, const Ipu__Workload__Workload *message, char
         struct hash_state *state = hash_begin();
         hash_update(state, tag, strlen(tag) + 1);
         hash_update(state, IPU_BUILD_ID, sizeof IPU_BUILD_ID);
+        hash_update(state, flag_set_digest(flags), strlen(flag_set_digest(flags)) + 1);
         hash_update(state, bytes.data, bytes.size);
         ok = hash_finish(state, &hash);
     }
@@ -71,7 +74,7 @@ static bool search_digest(const Ipu__Workload__Workload *message, Ipu__Workload_
         saved[i] = t->data;
         t->data = NULL;
     }
-    bool ok = digest("ipud-search", plain, text);
+    bool ok = digest("ipud-search", plain, NULL, text);
     for (size_t i = 0; i < count; i++) {
         Ipu__Workload__Tensor *t =
             i < message->n_inputs ? message->inputs[i] : message->parameters[i - message->n_inputs];
@@ -81,23 +84,36 @@ static bool search_digest(const Ipu__Workload__Workload *message, Ipu__Workload_
     return ok;
 }
 
-int compile_keys(const void *workload, size_t size, struct compile_keys *keys,
-                 struct ipu_error *error)
+/* A plan does not depend on flag numbers, so sets share their search states. */
+int compile_keys_for(const void *workload, size_t size, const char *flag_headers,
+                     struct compile_keys *keys, struct ipu_error *error)
 {
+    struct flag_set *flags = NULL;
     struct graph_message *message = NULL;
-    int rc = graph_parse(workload, size, &message, error);
-    if (rc < 0)
+    int rc = flag_set_read(flag_headers, &flags, error);
+    if (rc == 0)
+        rc = graph_parse(workload, size, &message, error);
+    if (rc < 0) {
+        flag_set_free(flags);
         return rc;
+    }
     Ipu__Workload__Workload plain = *graph_message(message);
     Ipu__Workload__Options options = options_of(&plain);
     plain.options = &options;
     plain.benchmark = NULL;
     plain.base.n_unknown_fields = 0;
     plain.base.unknown_fields = NULL;
-    bool ok = digest("ipud-package", &plain, keys->package_key);
+    bool ok = digest("ipud-package", &plain, flags, keys->package_key);
     ok = ok && search_digest(graph_message(message), &plain, keys->search_key);
     graph_release(message);
+    flag_set_free(flags);
     return ok ? 0
               : ipu_error_set(error, IPU_ERR_NO_MEMORY,
                               "workload: out of memory for its cache key");
+}
+
+int compile_keys(const void *workload, size_t size, struct compile_keys *keys,
+                 struct ipu_error *error)
+{
+    return compile_keys_for(workload, size, NULL, keys, error);
 }

@@ -22,6 +22,7 @@
 #include <stdatomic.h>
 
 struct compile_cache; /* compiler/compile.h */
+struct flag_set;      /* device/kernels/flag_set.h */
 
 enum codegen_profile { CODEGEN_PROFILE_NONE, CODEGEN_PROFILE_OVERALL, CODEGEN_PROFILE_FULL };
 
@@ -29,8 +30,9 @@ struct codegen_options {
     unsigned threads;                  /* 0 = all cores */
     const struct compile_cache *cache; /* of kernel objects; may be NULL */
     enum codegen_profile profile;
-    uint64_t clock_hz;    /* 0 = IPU21_CLOCK_HZ */
-    const char *compiler; /* version text for the package */
+    uint64_t clock_hz;            /* 0 = IPU21_CLOCK_HZ */
+    const char *compiler;         /* version text for the package */
+    const struct flag_set *flags; /* AMP and SLIC numbers of the kernels; NULL: ours */
     struct log *log;
     const atomic_bool *cancel;
 };

@@ -50,7 +50,7 @@ static int kernel_object(struct link *k, uint32_t index)
     buffer_free(object);
     log_event(k->options->log, LOG_LEVEL_INFO, "compile_kernels", "compiling kernel",
               "source=%s name=%s target=ipu21", kernel_info(spec->family)->source, name);
-    int code = kernel_assemble(spec, object, k->error);
+    int code = kernel_assemble_for(spec, k->options->flags, object, k->error);
     if (code != 0)
         return code;
     log_event(k->options->log, LOG_LEVEL_INFO, "compile_kernels", "kernel artifact created",
@@ -68,7 +68,7 @@ static int collect_objects(struct link *k)
     phase = log_phase_begin(k->options->log, "plan_kernels");
     for (uint32_t i = 0; i < k->program->spec_count; i++) {
         kernel_name(&k->program->specs[i], k->names[i]);
-        kernel_key(&k->program->specs[i], k->keys[i]);
+        kernel_key_for(&k->program->specs[i], k->options->flags, k->keys[i]);
     }
     log_phase_end(&phase, code == 0);
     phase = log_phase_begin(k->options->log, "compile_kernels");

@@ -11,6 +11,7 @@
 #include "device/ipu21/memory.h"
 #include "device/ipu21/timing.h"
 #include "device/ipu21/topology.h"
+#include "device/kernels/flag_set.h"
 #include "device/runtime/runtime.h"
 
 #include <inttypes.h>
@@ -280,7 +281,7 @@ static void add_info(const struct codegen *c, struct package *package)
     struct package_info info = {
         .compiler = c->options->compiler ? c->options->compiler : "",
         .workload = c->flow->name ? c->flow->name : "",
-        .flag_set = 1,
+        .flag_set = flag_set_number(c->options->flags),
         .clock_hz = c->options->clock_hz ? c->options->clock_hz : IPU21_CLOCK_HZ,
         .execution_tiles = c->program->tiles,
         .final_mark = IPU21_TILES / IPU21_TILE_GROUP,

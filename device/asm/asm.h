@@ -17,6 +17,11 @@ struct asm_define {
     const char *value; /* NULL = "1" */
 };
 
+struct asm_constant {
+    const char *name;
+    int64_t value;
+};
+
 /* Returns the text of an include file (NUL-terminated, valid for the whole call) or NULL. */
 typedef const char *(*asm_include)(void *context, const char *name, size_t *length);
 
@@ -25,6 +30,10 @@ struct asm_options {
     size_t define_count;
     asm_include include; /* may be NULL: no includes */
     void *include_context;
+    /* What stands for the names of flags.def instead of our numbers; NULL = ours. A name that is
+     * not among them is not defined. */
+    const struct asm_constant *flags;
+    size_t flag_count;
 };
 
 /* Assembles `text` (named `file` in messages) into an ELF32 relocatable object; `object` must be

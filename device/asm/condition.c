@@ -106,7 +106,7 @@ static int name_defined(struct asm_cursor *cursor, bool *defined)
         return asm_fail(cursor->ctx, cursor->text, cursor->at, "expected a symbol name");
     const struct asm_name *symbol = symbol_find(cursor->ctx, name, length);
     *defined = (symbol != NULL && symbol->kind != ASM_SYMBOL_UNDEFINED) ||
-               prelude_find(name, length, &ignored);
+               prelude_find(cursor->ctx, name, length, &ignored);
     return cursor_end(cursor, "the symbol name");
 }
 

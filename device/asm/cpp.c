@@ -92,7 +92,7 @@ static int directive_if(struct cpp *cpp, const struct asm_text *line,
             return fail_token(cpp, line, tokens, 2, "expected a macro name");
         const struct cpp_token *name = &tokens->items[2];
         value = cpp_macro_find(cpp, name->text, name->length) != NULL ||
-                (cpp->prelude_included && prelude_find(name->text, name->length, &value));
+                (cpp->prelude_included && prelude_find(cpp->ctx, name->text, name->length, &value));
         value ^= negate;
     } else if (active(cpp)) {
         code = cpp_evaluate(cpp, line, tokens, 2, &value);

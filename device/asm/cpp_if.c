@@ -127,7 +127,7 @@ static int primary(struct evaluator *ev, int64_t *value)
         code = number(ev, token, value);
     else if (token->kind == CPP_STRING)
         code = character(ev, token, value);
-    else if (!prelude_find(token->text, token->length, value))
+    else if (!prelude_find(ev->cpp->ctx, token->text, token->length, value))
         *value = 0;
     ev->at++;
     return code;
@@ -267,9 +267,9 @@ static int replace_defined(struct cpp *cpp, const struct asm_text *line,
                 return fail(&place, "expected a name after defined");
             const struct cpp_token *name = &in->items[at];
             int64_t ignored;
-            bool known =
-                cpp_macro_find(cpp, name->text, name->length) != NULL ||
-                (cpp->prelude_included && prelude_find(name->text, name->length, &ignored));
+            bool known = cpp_macro_find(cpp, name->text, name->length) != NULL ||
+                         (cpp->prelude_included &&
+                          prelude_find(cpp->ctx, name->text, name->length, &ignored));
             token.kind = CPP_NUMBER;
             token.text = known ? "1" : "0";
             token.length = 1;

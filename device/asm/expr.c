@@ -254,7 +254,7 @@ static int name(struct asm_cursor *cursor, const struct asm_expr **out)
             return finish_number(cursor, 0x7c00, true, out);
         if (length == 4 && memcmp(start, "nanh", 4) == 0)
             return finish_number(cursor, 0x7e00, true, out);
-        if (prelude_find(start, length, &value))
+        if (prelude_find(ctx, start, length, &value))
             return finish_number(cursor, value, false, out);
     }
     return symbol_expr(cursor, symbol_get(ctx, start, length), out);

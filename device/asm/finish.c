@@ -89,7 +89,8 @@ static int resolve(struct asm_context *ctx, const struct asm_pending *pending, u
         type = value.reloc;
     if (type == 0)
         return asm_fail(ctx, pending->inst.text, pending->inst.at[index],
-                        "this operand cannot hold an address: expected a number");
+                        "this operand cannot hold an address: expected a number, not '%s'",
+                        value.plus != NULL ? value.plus->name : "");
     if (value.constant < INT32_MIN || value.constant > INT32_MAX)
         return asm_fail(ctx, pending->inst.text, pending->inst.at[index],
                         "the offset from symbol '%s' does not fit 32 bits", value.plus->name);

@@ -13,7 +13,7 @@ int cpp_run(struct asm_context *ctx, const char *file, const char *text, size_t 
 
 /* --- prelude.c --- */
 /* Value of a predefined constant (flags, CSR_*__INDEX, TMEM_* ...). */
-bool prelude_find(const char *name, size_t length, int64_t *value);
+bool prelude_find(const struct asm_context *ctx, const char *name, size_t length, int64_t *value);
 /* Whether an include name is the header that the assembler itself supplies. */
 bool prelude_is_header(const char *name);
 

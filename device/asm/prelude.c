@@ -2,8 +2,9 @@
  *
  * They act like the names of the vendor's tile header without that file: symbols everywhere, values
  * in #if, and "defined" once the header has been included. A macro, label or .set of the same name
- * wins. CSR names are taken apart: CSR_S_FP_ICTL__INDEX, CSR_W_FP_CLR__ZAACC__SHIFT (or SIZE,
- * WIDTH, MASK; a mask is unshifted). Registers of every context answer to C, S and W.
+ * wins. A caller may replace our flag numbers. CSR names are taken
+ * apart: CSR_S_FP_ICTL__INDEX, CSR_W_FP_CLR__ZAACC__SHIFT (or SIZE, WIDTH, MASK; a mask is
+ * unshifted). Registers of every context answer to C, S and W.
  */
 #include "device/asm/passes.h"
 
@@ -11,17 +12,27 @@
 
 #include <string.h>
 
-struct constant {
-    const char *name;
-    int64_t value;
+#define CONSTANT(name, value) {#name, value},
+static const struct asm_constant constants[] = {
+#include "device/asm/prelude.def"
 };
 
-#define CONSTANT(name, value) {#name, value},
-#define FLAG(name, value)     {#name, value},
-static const struct constant constants[] = {
-#include "device/asm/prelude.def"
+#define FLAG(name, value) {#name, value},
+static const struct asm_constant flags[] = {
 #include "device/ipu21/flags.def"
 };
+
+static bool table_find(const struct asm_constant *table, size_t count, const char *name,
+                       size_t length, int64_t *value)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strncmp(table[i].name, name, length) == 0 && table[i].name[length] == '\0') {
+            *value = table[i].value;
+            return true;
+        }
+    }
+    return false;
+}
 
 static bool field_value(const struct csr *csr, const char *rest, size_t length, int64_t *value)
 {
@@ -78,14 +89,14 @@ static bool csr_value(const char *name, size_t length, int64_t *value)
     return false;
 }
 
-bool prelude_find(const char *name, size_t length, int64_t *value)
+bool prelude_find(const struct asm_context *ctx, const char *name, size_t length, int64_t *value)
 {
-    for (size_t i = 0; i < sizeof(constants) / sizeof(constants[0]); i++) {
-        if (strncmp(constants[i].name, name, length) == 0 && constants[i].name[length] == '\0') {
-            *value = constants[i].value;
-            return true;
-        }
-    }
+    if (table_find(constants, sizeof constants / sizeof constants[0], name, length, value))
+        return true;
+    const struct asm_constant *own = ctx->options->flags;
+    size_t count = own ? ctx->options->flag_count : sizeof flags / sizeof flags[0];
+    if (table_find(own ? own : flags, count, name, length, value))
+        return true;
     return csr_value(name, length, value);
 }
 

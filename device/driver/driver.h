@@ -54,6 +54,10 @@ struct device_summary {
 IPU_MUST_CHECK int device_open(const struct device_options *options, struct device_session **out,
                                struct ipu_error *error);
 void device_close(struct device_session *session);
+/* Whether the device takes the package's flag set; device_load() asks first of all. 0, or
+ * IPU_ERR_UNSUPPORTED with what to configure. */
+IPU_MUST_CHECK int device_check_flags(const struct device_options *options,
+                                      const struct package *package, struct ipu_error *error);
 /* Loads every tile, waits for the first synchronisation, starts the host exchange session, calls
  * `initialize`. Skips the load when this very package (by digest) is resident. `package` must
  * outlive the session or the next load. */

@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "device/ipu21/flags.h"
 #include "device/ipu21/topology.h"
 
 #include <string.h>
@@ -203,16 +204,48 @@ static int reuse(struct device_session *session, const struct package *package,
     return code;
 }
 
+/* Code whose AMP and SLIC numbers are of another set would compute something else without a fault.
+ */
+int device_check_flags(const struct device_options *options, const struct package *package,
+                       struct ipu_error *error)
+{
+    const char *device = options->device ? options->device : "sim";
+    uint32_t set = package_get_info(package)->flag_set, accepted = options->flag_set;
+    bool simulated = strcmp(device, "sim") == 0;
+    if (simulated)
+        accepted = IPU21_FLAG_SET;
+    if (set == accepted && set != 0)
+        return 0;
+    if (simulated)
+        return ipu_error_set(error, IPU_ERR_UNSUPPORTED,
+                             "the package was compiled with AMP flag set 0x%x of a vendor header, "
+                             "and the simulated device runs only this project's set %d: compile it "
+                             "without flag_headers",
+                             set, IPU21_FLAG_SET);
+    if (accepted == 0)
+        return ipu_error_set(error, IPU_ERR_UNSUPPORTED,
+                             "device %s has no AMP flag numbers: name the include directory of the "
+                             "vendor's gc_tile_defines.h as flag_headers and compile again",
+                             device);
+    return ipu_error_set(error, IPU_ERR_UNSUPPORTED,
+                         "the package was compiled with AMP flag set 0x%x, and device %s is "
+                         "configured for set 0x%x: compile it with the flag_headers of the device",
+                         set, device, accepted);
+}
+
 int device_load(struct device_session *session, const struct package *package,
                 struct ipu_error *error)
 {
     if (same_package(session, package))
         return reuse(session, package, error);
+    int code = device_check_flags(&session->options, package, error);
+    if (code != 0)
+        return code;
     uint64_t begin = clock_ns();
     forget_package(session);
     session->package = package;
     session->report.size = 0;
-    int code = begin_streams(session, package, error);
+    code = begin_streams(session, package, error);
     if (code != 0)
         return code;
     code = load_tiles(session, package, error);

@@ -6,7 +6,7 @@
 #include "device/kernels/kernels.h"
 
 #include "base/hash.h"
-#include "device/ipu21/flags.h"
+#include "device/kernels/flag_set.h"
 #include "device/kernels/sources.h"
 
 #include <stdio.h>
@@ -100,15 +100,19 @@ static void list_defines(const struct kernel_spec *spec, struct defines *out)
     }
 }
 
-static int assemble(const char *source, const struct asm_define *defines, size_t count,
+static int assemble(const char *source, const struct defines *defines, const struct flag_set *flags,
                     struct buffer *object, struct ipu_error *error)
 {
     size_t length;
     const char *text = source_find(source, &length);
     if (!text)
         return ipu_error_set(error, IPU_ERR_INTERNAL, "the source %s is not built in", source);
-    struct asm_options options = {
-        .defines = defines, .define_count = count, .include = include_source};
+    struct asm_options options = {.include = include_source};
+    options.flags = flag_set_constants(flags, &options.flag_count);
+    if (defines) {
+        options.defines = defines->list;
+        options.define_count = defines->count;
+    }
     return asm_assemble(source, text, length, &options, object, error);
 }
 
@@ -121,22 +125,27 @@ static bool spec_valid(const struct kernel_spec *spec)
            p[4] <= KERNEL_GEMM_MAX_ROWS;
 }
 
-int kernel_assemble(const struct kernel_spec *spec, struct buffer *object, struct ipu_error *error)
+int kernel_assemble_for(const struct kernel_spec *spec, const struct flag_set *flags,
+                        struct buffer *object, struct ipu_error *error)
 {
     if (!spec_valid(spec))
         return ipu_error_set(error, IPU_ERR_INTERNAL, "kernel parameters are out of range");
     struct defines defines;
     list_defines(spec, &defines);
-    int result =
-        assemble(kernel_info(spec->family)->source, defines.list, defines.count, object, error);
+    int result = assemble(kernel_info(spec->family)->source, &defines, flags, object, error);
     if (result)
         ipu_error_wrap(error, "kernel %s: ", defines.name);
     return result;
 }
 
+int kernel_assemble(const struct kernel_spec *spec, struct buffer *object, struct ipu_error *error)
+{
+    return kernel_assemble_for(spec, NULL, object, error);
+}
+
 int kernel_assemble_runtime(struct buffer *object, struct ipu_error *error)
 {
-    int result = assemble("runtime.S", NULL, 0, object, error);
+    int result = assemble("runtime.S", NULL, NULL, object, error);
     if (result)
         ipu_error_wrap(error, "tile runtime: ");
     return result;
@@ -164,13 +173,14 @@ static void hash_sources(struct hash_state *state, const char *source)
     }
 }
 
-void kernel_key(const struct kernel_spec *spec, char text[65])
+void kernel_key_for(const struct kernel_spec *spec, const struct flag_set *flags, char text[65])
 {
     struct defines defines;
     struct hash hash;
     struct hash_state *state = hash_begin();
-    char head[64];
-    snprintf(head, sizeof head, "%s flags %d", KERNEL_TOOLCHAIN, IPU21_FLAG_SET);
+    char head[128];
+    snprintf(head, sizeof head, "%s flags %u %s", KERNEL_TOOLCHAIN, flag_set_number(flags),
+             flag_set_digest(flags));
     hash_update(state, head, strlen(head) + 1);
     list_defines(spec, &defines);
     for (size_t i = 0; i < defines.count; i++) {
@@ -181,6 +191,11 @@ void kernel_key(const struct kernel_spec *spec, char text[65])
     text[0] = 0;
     if (hash_finish(state, &hash))
         hash_text(&hash, text);
+}
+
+void kernel_key(const struct kernel_spec *spec, char text[65])
+{
+    kernel_key_for(spec, NULL, text);
 }
 
 /* The AMP drains unit pairs in the order 0,1 of set 0, 0,1 of set 1, 2,3, ... and keeps the four

@@ -31,6 +31,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct flag_set;
+
 enum kernel_family {
 #define KERNEL(id, ...) KERNEL_##id,
 #include "device/kernels/kernels.def"
@@ -87,11 +89,16 @@ void kernel_name(const struct kernel_spec *spec, char name[KERNEL_NAME_BYTES]);
 /* Assembles the kernel from the embedded sources into an ELF object. */
 IPU_MUST_CHECK int kernel_assemble(const struct kernel_spec *spec, struct buffer *object,
                                    struct ipu_error *error);
+/* The same with the AMP and SLIC flag numbers of `flags` (flag_set.h; NULL: ours). A flag that the
+ * set lacks and the kernel needs is IPU_ERR_COMPILE. */
+IPU_MUST_CHECK int kernel_assemble_for(const struct kernel_spec *spec, const struct flag_set *flags,
+                                       struct buffer *object, struct ipu_error *error);
 /* Assembles the runtime (device/runtime) into an ELF object. */
 IPU_MUST_CHECK int kernel_assemble_runtime(struct buffer *object, struct ipu_error *error);
 /* SHA-256 over everything that decides the object of a spec: sources, includes, defines, assembler
  * version, flag set. Empty text when hashing failed. */
 void kernel_key(const struct kernel_spec *spec, char text[65]);
+void kernel_key_for(const struct kernel_spec *spec, const struct flag_set *flags, char text[65]);
 
 /* Argument block of a call: what $m0 points at. For most families it holds a record for each
  * worker, so that no worker computes its share of the work. kernel_block() returns false when the
