@@ -170,6 +170,19 @@ static int error_reply(const struct frame *frame, struct ipu_error *error)
     return rc;
 }
 
+/* Reads what the socket has, once it has anything. */
+static int receive_more(struct ipu_client *client, bool wake, bool *woken, struct ipu_error *error)
+{
+    short events;
+    int rc = wait_socket(client, false, wake, &events, error);
+    if (rc == 1) {
+        if (woken)
+            *woken = true;
+        return ipu_error_set(error, IPU_ERR_CANCELLED, "interrupted");
+    }
+    return rc ? rc : read_some(client, error);
+}
+
 int client_receive(struct ipu_client *client, uint32_t call, struct frame *frame, bool wake,
                    bool *woken, struct ipu_error *error)
 {
@@ -178,15 +191,7 @@ int client_receive(struct ipu_client *client, uint32_t call, struct frame *frame
         if (rc < 0)
             return rc;
         if (rc == 0) {
-            short events;
-            rc = wait_socket(client, false, wake, &events, error);
-            if (rc == 1) {
-                if (woken)
-                    *woken = true;
-                return ipu_error_set(error, IPU_ERR_CANCELLED, "interrupted");
-            }
-            if (rc == 0)
-                rc = read_some(client, error);
+            rc = receive_more(client, wake, woken, error);
             if (rc)
                 return rc;
             continue;

@@ -271,6 +271,23 @@ static int64_t waste_of(const struct schedule *s, const struct frontier *f, cons
     return waste * 256 / p->target_count;
 }
 
+/* The place in order[from, count) of the piece that wastes least, the lower number if equal. */
+static uint32_t least_wasteful(struct schedule *s, const struct frontier *f, const uint32_t *order,
+                               uint32_t from, uint32_t count)
+{
+    uint32_t best = from;
+    int64_t least = INT64_MAX;
+    for (uint32_t k = from; k < count; k++) {
+        const struct piece *p = &s->pieces[order[k]];
+        int64_t waste = waste_of(s, f, p, start_of(s, f, p));
+        if (waste < least || (waste == least && order[k] < order[best])) {
+            least = waste;
+            best = k;
+        }
+    }
+    return best;
+}
+
 bool exchange_order_by_waste(struct schedule *s, uint32_t component, uint64_t limit,
                              uint32_t *order)
 {
@@ -287,16 +304,7 @@ bool exchange_order_by_waste(struct schedule *s, uint32_t component, uint64_t li
     }
     memcpy(order, c.pieces, c.count * sizeof *order);
     for (uint32_t i = 0; i < c.count; i++) {
-        uint32_t best = i;
-        int64_t least = INT64_MAX;
-        for (uint32_t k = i; k < c.count; k++) {
-            const struct piece *p = &s->pieces[order[k]];
-            int64_t waste = waste_of(s, f, p, start_of(s, f, p));
-            if (waste < least || (waste == least && order[k] < order[best])) {
-                least = waste;
-                best = k;
-            }
-        }
+        uint32_t best = least_wasteful(s, f, order, i, c.count);
         uint32_t chosen = order[best];
         order[best] = order[i];
         order[i] = chosen;

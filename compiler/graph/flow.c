@@ -155,6 +155,24 @@ static void drop_region(struct build *b, uint32_t region)
     r->count = 0;
 }
 
+static void sweep(struct build *b, uint32_t region, bool *needed);
+
+/* What a live operation reads is needed, and so is what its body reads. */
+static void need_sources(struct build *b, const struct flow_op *op, bool *needed)
+{
+    if (op->kind != FLOW_REPEAT) {
+        need_members(b->flow, needed, op->a);
+        if (op->kind == FLOW_GEMM || op->kind == FLOW_ADD)
+            need_members(b->flow, needed, op->b);
+        return;
+    }
+    for (unsigned k = 0; k < op->carried_count; k++) {
+        need_members(b->flow, needed, op->carried[k].initial);
+        need_members(b->flow, needed, op->carried[k].yielded);
+    }
+    sweep(b, op->region, needed);
+}
+
 static void sweep(struct build *b, uint32_t region, bool *needed)
 {
     struct build_region *r = &b->regions[region];
@@ -167,17 +185,7 @@ static void sweep(struct build *b, uint32_t region, bool *needed)
             op->out = UINT32_MAX;
             continue;
         }
-        if (op->kind == FLOW_REPEAT) {
-            for (unsigned k = 0; k < op->carried_count; k++) {
-                need_members(b->flow, needed, op->carried[k].initial);
-                need_members(b->flow, needed, op->carried[k].yielded);
-            }
-            sweep(b, op->region, needed);
-        } else {
-            need_members(b->flow, needed, op->a);
-            if (op->kind == FLOW_GEMM || op->kind == FLOW_ADD)
-                need_members(b->flow, needed, op->b);
-        }
+        need_sources(b, op, needed);
     }
     for (unsigned i = 0; i < r->count; i++)
         if (r->ops[i].kind == FLOW_REPEAT ? op_is_live(&r->ops[i], needed)

@@ -246,6 +246,25 @@ static bool verify_uploads(struct verify *v)
     return true;
 }
 
+/* Marks the cells of one download; *missing counts those of the output not yet marked. */
+static bool verify_download(struct verify *v, const struct program_download *d, uint8_t *cells,
+                            uint64_t *missing)
+{
+    const struct flow_tensor *t = &v->flow->tensors[v->flow->outputs[d->output].tensor];
+    uint64_t panels = plan_panels(t->columns);
+    unsigned tile = v->program->buffers[d->from.buffer].tile;
+    if (!reads(v, tile, d->from, (uint64_t)d->rows * d->panels * program_cell_bytes(t->type)))
+        return false;
+    for (uint32_t k = 0; k < d->rows * d->panels; k++) {
+        uint64_t row = d->row + k % d->rows, panel = d->panel + k / d->rows;
+        if (row >= t->rows || panel >= panels)
+            return REFUSE(v, "%u: output %u is read outside itself", v->step, d->output);
+        *missing -= !cells[row * panels + panel];
+        cells[row * panels + panel] = 1;
+    }
+    return true;
+}
+
 static bool verify_output(struct verify *v, unsigned output)
 {
     const struct flow_tensor *t = &v->flow->tensors[v->flow->outputs[output].tensor];
@@ -258,19 +277,8 @@ static bool verify_output(struct verify *v, unsigned output)
     bool good = true;
     for (uint32_t i = 0; i < v->program->download_count && good; i++) {
         const struct program_download *d = &v->program->downloads[i];
-        if (d->output != output)
-            continue;
-        unsigned tile = v->program->buffers[d->from.buffer].tile;
-        good = reads(v, tile, d->from, (uint64_t)d->rows * d->panels * program_cell_bytes(t->type));
-        for (uint32_t k = 0; good && k < d->rows * d->panels; k++) {
-            uint64_t row = d->row + k % d->rows, panel = d->panel + k / d->rows;
-            if (row >= t->rows || panel >= panels) {
-                good = REFUSE(v, "%u: output %u is read outside itself", v->step, output);
-                break;
-            }
-            missing -= !cells[row * panels + panel];
-            cells[row * panels + panel] = 1;
-        }
+        if (d->output == output)
+            good = verify_download(v, d, cells, &missing);
     }
     ipu_free(cells);
     if (good && missing > 0)

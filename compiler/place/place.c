@@ -123,13 +123,12 @@ static uint32_t best_fit(const struct place *p, uint32_t buffer, struct range re
         if (o != NULL && !meets(o, b))
             continue;
         uint32_t to = o != NULL && o->address < region.to ? o->address : region.to;
-        if (cursor < to && to - cursor >= bytes) {
-            uint32_t address = legal_address((struct range){cursor, to}, bytes, hard, soft);
-            uint32_t left = to - cursor - (uint32_t)bytes;
-            if (address != UNPLACED && left < best_left) {
-                best = address;
-                best_left = left;
-            }
+        uint32_t address = UNPLACED;
+        if (cursor < to && to - cursor >= bytes)
+            address = legal_address((struct range){cursor, to}, bytes, hard, soft);
+        if (address != UNPLACED && to - cursor - (uint32_t)bytes < best_left) {
+            best = address;
+            best_left = to - cursor - (uint32_t)bytes;
         }
         uint32_t end = o != NULL ? o->address + (uint32_t)program_buffer_bytes(o) : 0;
         cursor = end > cursor ? end : cursor;

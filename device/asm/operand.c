@@ -122,23 +122,20 @@ int operand_parse(struct asm_cursor *cursor, struct asm_operand *operand)
 {
     char c = cursor_peek(cursor);
     *operand = (struct asm_operand){.at = (uint32_t)cursor->at};
-    if (c == '$') {
-        const char *name = cursor->text->data + cursor->at + 1;
-        size_t length = 0;
-        while (asm_identifier_char(name[length]))
-            length++;
-        if (register_name(name, length, operand)) {
-            cursor->at += length + 1;
-            int code = 0;
-            if (cursor->text->data[cursor->at] == ':') {
-                cursor->at++;
-                code = register_range(cursor, operand);
-            }
-            register_post(cursor, operand);
-            return code;
-        }
+    const char *name = cursor->text->data + cursor->at + 1;
+    size_t length = 0;
+    while (c == '$' && asm_identifier_char(name[length]))
+        length++;
+    if (c != '$' || !register_name(name, length, operand))
+        return expr_parse(cursor, &operand->expr);
+    cursor->at += length + 1;
+    int code = 0;
+    if (cursor->text->data[cursor->at] == ':') {
+        cursor->at++;
+        code = register_range(cursor, operand);
     }
-    return expr_parse(cursor, &operand->expr);
+    register_post(cursor, operand);
+    return code;
 }
 
 const char *operand_describe(const struct isa_operand *operand, char *text, size_t size)

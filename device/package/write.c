@@ -171,6 +171,23 @@ struct loops {
     uint64_t dims;
 };
 
+/* Whether the table has these loops already; then they are the last ones. Looks before the key is
+ * copied. */
+static bool shape_known(struct writer *w, const struct loops *loops)
+{
+    const struct intern *in = &w->shapes;
+    if (!in->capacity)
+        return false;
+    size_t at = package_hash(loops, sizeof *loops) & (in->capacity - 1);
+    while (in->slots[at].key && memcmp(in->slots[at].key, loops, sizeof *loops) != 0)
+        at = (at + 1) & (in->capacity - 1);
+    if (!in->slots[at].key)
+        return false;
+    w->last_loops = in->slots[at].key;
+    w->last_shape = in->slots[at].index;
+    return true;
+}
+
 static uint32_t shape(struct writer *w, const struct package_nest *nest, struct buffer *found)
 {
     struct loops loops = {.dims = nest->dims};
@@ -181,16 +198,8 @@ static uint32_t shape(struct writer *w, const struct package_nest *nest, struct 
     }
     if (w->last_loops && memcmp(&loops, w->last_loops, sizeof loops) == 0)
         return w->last_shape; /* neighbouring nests are mostly alike */
-    const struct intern *in = &w->shapes;
-    if (in->capacity) { /* look before copying the key */
-        size_t at = package_hash(&loops, sizeof loops) & (in->capacity - 1);
-        for (; in->slots[at].key; at = (at + 1) & (in->capacity - 1)) {
-            if (memcmp(in->slots[at].key, &loops, sizeof loops) == 0) {
-                w->last_loops = in->slots[at].key;
-                return w->last_shape = in->slots[at].index;
-            }
-        }
-    }
+    if (shape_known(w, &loops))
+        return w->last_shape;
     bool fresh;
     const void *key = arena_memdup(w->arena, &loops, sizeof loops);
     w->last_loops = key;

@@ -516,6 +516,19 @@ END_TEST
 
 /* --- size --- */
 
+/* Ten blocks of 1100 bytes that no other block equals. */
+static void add_random_blocks(struct package *p, unsigned tile, uint8_t *data, uint64_t *seed)
+{
+    for (unsigned k = 0; k < 10; k++) {
+        for (size_t i = 0; i < 1408; i += 8) {
+            *seed = hash64_mix(*seed + 1);
+            memcpy(data + i, seed, 8);
+        }
+        int blob = package_add_blob(p, data, 1100);
+        package_add_segment(p, tile, 0x50000 + 4096 * k, blob, 0, 1100);
+    }
+}
+
 static struct package *build_large(void)
 {
     struct package *p = package_create();
@@ -529,14 +542,7 @@ static struct package *build_large(void)
     ck_assert_int_eq(package_add_tensor(p, &t), 0);
     uint64_t seed = 7;
     for (unsigned tile = 0; tile < 1472; tile++) {
-        for (unsigned k = 0; k < 10; k++) {
-            for (size_t i = 0; i < 1408; i += 8) {
-                seed = hash64_mix(seed + 1);
-                memcpy(data + i, &seed, 8);
-            }
-            int blob = package_add_blob(p, data, 1100);
-            package_add_segment(p, tile, 0x50000 + 4096 * k, blob, 0, 1100);
-        }
+        add_random_blocks(p, tile, data, &seed);
         for (unsigned k = 0; k < 100; k++) {
             struct package_nest n = {.tile = (uint16_t)tile,
                                      .dims = 3,
