@@ -1,39 +1,32 @@
 #!/bin/sh
-# clang-format, module layering, file sizes, then clang-tidy over every source of the project. $1: build folder with generated headers.
+# Style and static analysis over every source of the project: clang-format, the rules of tools/lint-style.awk, shellcheck where
+# it is installed, then clang-tidy over what changed since it last passed (tools/tidy.sh). $1: build folder.
 set -u
 build=${1:-build}
 status=0
-sources=$(git ls-files '*.c' '*.h' | grep -v '\.def$')
+sources=$(git ls-files '*.c' '*.h')
 
-for tool in clang-format clang-tidy; do
-    command -v $tool >/dev/null 2>&1 || { echo "lint: $tool is missing; run: apt-get install clang-format clang-tidy" >&2; exit 1; }
+for tool in clang-format clang-tidy clang; do
+    command -v $tool >/dev/null 2>&1 || {
+        echo "lint: $tool is missing; run: apt-get install clang clang-format clang-tidy" >&2
+        exit 1
+    }
 done
-# shellcheck disable=SC2086
-clang-format --dry-run --Werror $sources || status=1
+echo "$sources" | xargs -P "$(nproc)" -n 32 clang-format --dry-run --Werror || status=1
 
-# Nothing runs back up: the simulator and the driver know no compiler, the compiler knows no simulator, the client only proto.
-forbid() {
-    if grep -nE "#include \"($2)" $(git ls-files "$1" | grep '\.[ch]$') 2>/dev/null; then
-        echo "lint: $1 may not include $2" >&2
-        status=1
-    fi
-}
-forbid 'device/**' 'compiler/|daemon/|client/'
-forbid 'compiler/**' 'device/sim/|device/driver/|daemon/|client/'
-forbid 'client/**' 'compiler/|daemon/|device/|schema/'
-forbid 'base/**' 'proto/|device/|compiler/|daemon/|client/|schema/'
+modules=$(sed -n '/^MODULES/,/[^\\]$/{s/^MODULES *:=//;s/\\$//;p}' Makefile | tr '\n' ' ')
+mains=$(sed -n '/^MAINS/,/[^\\]$/{s/^MAINS *:=//;s/\\$//;p}' Makefile | tr '\n' ' ')
+git ls-files '*.c' '*.h' '*.S' '*.inc' '*.def' '*.sh' '*.awk' '*.proto' .ci systemd Makefile |
+    xargs awk -v modules="$modules" -v mains="$mains" -f tools/lint-style.awk || status=1
 
-for f in $sources; do
-    lines=$(wc -l <"$f")
-    [ "$lines" -le 800 ] || { echo "lint: $f has $lines lines, more than 800" >&2; status=1; }
-done
-
-make --no-print-directory BUILD="$build" "$build/gen/proto/.stamp" "$build/gen/build_id.h" >/dev/null || exit 1
-flags="-std=c17 -D_GNU_SOURCE -I. -I$build/gen $(pkg-config --cflags libprotobuf-c libuv sqlite3 libelf libcrypto libzstd openblas libsystemd check)"
-git ls-files '*.c' | xargs -P "$(nproc)" -n 8 sh -c 'flags=$0; clang-tidy --quiet "$@" -- $flags 2>/dev/null' "$flags" >"$build/tidy.log" || status=1
-if grep -qE 'warning:|error:' "$build/tidy.log"; then
-    cat "$build/tidy.log"
-    status=1
+if command -v shellcheck >/dev/null 2>&1; then
+    git ls-files '*.sh' tests/integration/common.inc .ci/run |
+        xargs shellcheck --severity=warning --shell=sh || status=1
 fi
+
+make --no-print-directory BUILD="$build" "$build/gen/proto/.stamp" "$build/gen/build_id.h" \
+    >/dev/null || exit 1
+git ls-files '*.c' | xargs -P "$(nproc)" -n 1 sh tools/tidy.sh "$build" || status=1
+
 [ $status -eq 0 ] && echo "lint: clean"
 exit $status
