@@ -119,11 +119,10 @@ static void bench_full(void)
 {
     struct e2e e = {0};
     siglip(&e.workload, 729, 1152, 4304, 1, 1472);
-    uint64_t start = clock_ns();
     struct compile_result r = {0};
     double compile = compile_ms(&e.workload, NULL, &r);
     compile_result_free(&r);
-    start = clock_ns();
+    uint64_t start = clock_ns();
     if (e2e_run(&e, &(struct e2e_options){0}) < 0)
         die(&e, "full");
     double total = ms_since(start), blas = blas_ms(729, 1152, 4304);

@@ -259,7 +259,7 @@ static int dial(const char *path)
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
     if (strlen(path) >= sizeof address.sun_path)
         exit(1);
-    strcpy(address.sun_path, path);
+    memcpy(address.sun_path, path, strlen(path) + 1);
     if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address))
         exit(1);
     return fd;
