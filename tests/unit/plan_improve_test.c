@@ -119,7 +119,6 @@ START_TEST(box_inside_an_own_block_costs_nothing)
 {
     open_space(build_mlp(64, 17, 64, 128, 3));
     struct lay *coarse = lay_grid(space, 16, 8, 1, 1, 0, 5);
-    struct lay *fine = lay_grid(space, 16, 8, 1, 1, 0, 5);
     uint32_t copy;
     space->row_cuts.count = space->panel_cuts.count = space->tiles_list.count = 0;
     const uint32_t cuts[] = {0, 8, 16};
@@ -129,7 +128,7 @@ START_TEST(box_inside_an_own_block_costs_nothing)
     u32_push(space, &space->panel_cuts, 8);
     u32_push(space, &space->tiles_list, 5);
     u32_push(space, &space->tiles_list, 5);
-    fine = lay_intern(space, 1);
+    struct lay *fine = lay_intern(space, 1);
     traffic_reset(space);
     traffic_add(space, coarse, fine, 8);
     ck_assert_uint_eq(traffic_cycles(space, &copy), 0);

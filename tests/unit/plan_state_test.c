@@ -8,6 +8,7 @@
 
 #include <check.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 struct heard {
     unsigned loaded, ignored;
@@ -21,15 +22,24 @@ static struct plan_result first, again;
 static struct buffer buffers[3];
 static struct heard heard;
 
+static unsigned long long attempts_of(const struct log_record *record)
+{
+    const char *at = strstr(record->fields, "attempts=");
+    char *end = NULL;
+    unsigned long long attempts = at ? strtoull(at + strlen("attempts="), &end, 10) : 0;
+    ck_assert_msg(at && end > at + strlen("attempts="), "no attempts in: %s", record->fields);
+    return attempts;
+}
+
 static void listen_log(void *context, const struct log_record *record)
 {
     struct heard *h = context;
     if (strcmp(record->message, "loaded mid-plan search state") == 0) {
         h->loaded++;
-        sscanf(record->fields, "attempts=%llu", &h->attempts);
+        h->attempts = attempts_of(record);
     }
     if (strcmp(record->message, "saved mid-plan search state") == 0)
-        sscanf(record->fields, "attempts=%llu", &h->saved);
+        h->saved = attempts_of(record);
     h->ignored += strcmp(record->message, "ignored mid-plan search state") == 0;
 }
 

@@ -229,7 +229,13 @@ static void try_seed(uint64_t seed, char *text, size_t size)
 static int first_seed(void)
 {
     const char *text = getenv("IPUD_PROPERTY_SEED");
-    return text ? atoi(text) : 0;
+    if (!text)
+        return 0;
+    char *end;
+    long seed = strtol(text, &end, 10);
+    ck_assert_msg(end != text && *end == '\0' && seed >= 0 && seed <= INT32_MAX / 2,
+                  "IPUD_PROPERTY_SEED=%s is no seed", text);
+    return (int)seed;
 }
 
 START_TEST(random_graphs_compile_run_and_pass)
