@@ -72,4 +72,44 @@ enum ipu21_host_tdi {
 /* DCXCR of exchange block 0..15. */
 #define IPU21_HOST_DCXCR(i) ((uint32_t)((i) < 8 ? 0x5404 + (i)*0x400 : 0x1b804 + ((i)-8) * 0x400))
 
+/* Fields. */
+#define IPU21_HOST_CCSR_NO_SNOOP      UINT32_C(0x00000002)
+#define IPU21_HOST_CCSR_ECRC          UINT32_C(0x00000400)
+#define IPU21_HOST_AUTOLD_GO          UINT32_C(0x00000100)
+#define IPU21_HOST_AUTOLD_PRESENT     UINT32_C(0x00100000)
+#define IPU21_HOST_AUTOLD_ZONE        (UINT32_C(32) << 20)
+#define IPU21_HOST_WINDOW_BASE_HEXOPT UINT32_C(0x00000800)
+#define IPU21_HOST_MARK_MASK          UINT32_C(0x0000ffff)
+#define IPU21_HOST_RBRK_RESET         UINT32_C(0x40000000) /* ATOV; no run-break enabled */
+/* DCXCR: the id in its four fields; 0x3f disables the block. */
+#define IPU21_HOST_DCXCR_VALUE(id)                                                                 \
+    (UINT32_C(2) | UINT32_C(id) << 3 | UINT32_C(id) << 9 | UINT32_C(id) << 15 | UINT32_C(id) << 21)
+#define IPU21_HOST_DCXCR_PRIMARY   IPU21_HOST_DCXCR_VALUE(0) /* blocks 0..7 */
+#define IPU21_HOST_DCXCR_SECONDARY IPU21_HOST_DCXCR_VALUE(1) /* blocks 8..15 */
+#define IPU21_HOST_DCXCR_DISABLED  IPU21_HOST_DCXCR_VALUE(0x3f)
+enum { IPU21_HOST_BLOCKS = 16, IPU21_HOST_PRIMARY_BLOCKS = 8 };
+
+/* Tile debug interface: two bits for each context in CTXT_STS, bits of STS, and the instructions
+ * that facts/driver.md section 4 injects. */
+enum ipu21_host_context {
+    IPU21_HOST_CONTEXT_INACTIVE,
+    IPU21_HOST_CONTEXT_ACTIVE,
+    IPU21_HOST_CONTEXT_DEBUG, /* stopped by a debug exception */
+    IPU21_HOST_CONTEXT_FAULT
+};
+enum {
+    IPU21_HOST_CONTEXTS = 7, /* supervisor, then workers 0..5 */
+    IPU21_HOST_STS_NOT_QUIESCENT = 1,
+    IPU21_HOST_STS_INVALID = 2,
+    IPU21_HOST_STS_DOUBLE = 4,
+    IPU21_HOST_STS_BUSY = 8,
+    IPU21_HOST_CSR_DATA = 0x70, /* on the tile: what TDI DATA holds */
+    IPU21_HOST_CSR_PC = 0,
+    IPU21_HOST_CSR_STATUS = 1 /* SSR or WSR: ETYPE in bits 7:4 */
+};
+#define IPU21_HOST_INJECT_GET(m, csr) (UINT32_C(0x41000000) | (uint32_t)(m) << 16 | (uint32_t)(csr))
+#define IPU21_HOST_INJECT_PUT_DATA(m) (UINT32_C(0x43008070) | (uint32_t)(m) << 20)
+#define IPU21_HOST_INJECT_LD32_M0_M1  UINT32_C(0x01f01000) /* ld32 $m0, [$m1] */
+#define IPU21_HOST_INJECT_ST32_M0_M1  UINT32_C(0x4f10f000) /* st32 $m0, [$m1] */
+
 #endif
