@@ -1,9 +1,10 @@
 /* The child's end of a worker connection: see child.h.
  *
- * Invariants: frames are written whole under `send_mutex`; the inbox holds at most INBOX_HIGH bytes
- * (the reader waits, so that a large workload is in memory once); `cancel` is cleared by the reader
- * when it sees a task message, so that a late cancellation cannot hit the next task. When the
- * socket fails the process exits: there is nobody left to tell.
+ * Invariants: frames are written whole and in order under `send_mutex`; streams wait in `out` for
+ * the message that ends the task, so that small ones reach the daemon in one piece; the inbox holds
+ * at most INBOX_HIGH bytes (the reader waits, so that a large workload is in memory once); `cancel`
+ * is cleared by the reader when it sees a task message, so that a late cancellation cannot hit the
+ * next task. When the socket fails the process exits: there is nobody left to tell.
  */
 #include "daemon/child.h"
 
@@ -22,13 +23,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { INBOX_HIGH = 8 << 20, PROGRESS_INTERVAL_MS = 50 };
+enum { INBOX_HIGH = 8 << 20, PROGRESS_INTERVAL_MS = 50, OUT_KEEP = 64 << 10 };
 
 struct child {
     int fd;
     atomic_bool cancel;
     pthread_t reader;
     pthread_mutex_t send_mutex;
+    struct buffer out;     /* under send_mutex */
     pthread_mutex_t mutex; /* of the inbox */
     pthread_cond_t changed;
     struct child_message *inbox, **inbox_end;
@@ -53,13 +55,29 @@ static void write_all(int fd, const void *data, size_t size)
     }
 }
 
+static bool may_wait(uint8_t type)
+{
+    return type == IPU__WORKER__MESSAGE_TYPE__WORKER_STREAM ||
+           type == IPU__WORKER__MESSAGE_TYPE__WORKER_DATA;
+}
+
 void child_send(struct child *child, uint8_t type, const void *body, size_t size)
 {
     uint8_t header[FRAME_HEADER];
+    bool large = size > OUT_KEEP;
     frame_header(header, type, 0, (uint32_t)size);
     pthread_mutex_lock(&child->send_mutex);
-    write_all(child->fd, header, sizeof header);
-    write_all(child->fd, body, size);
+    buffer_append(&child->out, header, sizeof header);
+    if (!large)
+        buffer_append(&child->out, body, size);
+    if (child->out.failed)
+        _exit(70);
+    if (large || child->out.size > OUT_KEEP || !may_wait(type)) {
+        write_all(child->fd, child->out.data, child->out.size);
+        child->out.size = 0;
+    }
+    if (large)
+        write_all(child->fd, body, size);
     pthread_mutex_unlock(&child->send_mutex);
 }
 

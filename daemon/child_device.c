@@ -209,6 +209,7 @@ static void send_ran(struct owner *owner, const struct device_summary *summary, 
     ran.weight_bytes = owner->info.weight_bytes;
     ran.tiles = owner->info.tiles;
     ran.active_tiles = owner->info.active_tiles;
+    ran.sampled_tiles = owner->info.sampled_tiles;
     ran.load_ms = load_ms;
     ran.run_ms = run_ms;
     ran.package = owner->resident;

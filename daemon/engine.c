@@ -74,6 +74,17 @@ static uint32_t loaded_tiles(const struct package *package)
     return tiles;
 }
 
+/* Tiles with a record in the profile. */
+static uint32_t sampled_tiles(const struct package *package)
+{
+    size_t count;
+    const struct package_samples *list = package_sample_lists(package, &count);
+    uint32_t tiles = 0;
+    for (size_t i = 0; i < count; i++)
+        tiles += list[i].count != 0;
+    return tiles;
+}
+
 static int open_device(const struct device_options *options, void **out, struct ipu_error *error)
 {
     struct session *session = ipu_calloc(1, sizeof *session);
@@ -112,6 +123,7 @@ static int load(void *context, const void *bytes, size_t size, struct engine_pac
         .weight_bytes = sent_bytes(package, PACKAGE_INITIALIZE, PACKAGE_PARAMETER),
         .tiles = loaded_tiles(package),
         .active_tiles = output_tiles(package),
+        .sampled_tiles = sampled_tiles(package),
     };
     return rc;
 }

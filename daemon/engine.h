@@ -23,9 +23,10 @@ enum { ENGINE_RANK = 8 };
 struct engine_package {
     uint64_t estimated_cycles;
     uint64_t input_bytes,
-        weight_bytes;      /* sent by the calls `run` and `initialize`, replicas included */
-    uint32_t tiles;        /* of the chip image */
-    uint32_t active_tiles; /* distinct tiles that hold the first output */
+        weight_bytes;       /* sent by the calls `run` and `initialize`, replicas included */
+    uint32_t tiles;         /* of the chip image */
+    uint32_t active_tiles;  /* distinct tiles that hold the first output */
+    uint32_t sampled_tiles; /* tiles that the profile has a record of */
 };
 
 struct engine_output {

@@ -14,6 +14,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -139,6 +140,53 @@ void job_result_lines(struct job *job)
     job_event(job, &event, true);
 }
 
+unsigned job_log_level(const struct job *job)
+{
+    switch (job->row.log_level) {
+    case IPU__RPC__LOG_LEVEL__LOG_DEBUG:
+        return LOG_LEVEL_DEBUG;
+    case IPU__RPC__LOG_LEVEL__LOG_WARN:
+        return LOG_LEVEL_WARN;
+    case IPU__RPC__LOG_LEVEL__LOG_ERROR:
+        return LOG_LEVEL_ERROR;
+    case IPU__RPC__LOG_LEVEL__LOG_NONE:
+        return LOG_LEVEL_ERROR + 1;
+    default:
+        return LOG_LEVEL_INFO;
+    }
+}
+
+void job_log_record(struct job *job, const struct log_record *record)
+{
+    static const Ipu__Rpc__LogLevel levels[] = {
+        IPU__RPC__LOG_LEVEL__LOG_DEBUG, IPU__RPC__LOG_LEVEL__LOG_INFO,
+        IPU__RPC__LOG_LEVEL__LOG_WARN, IPU__RPC__LOG_LEVEL__LOG_ERROR};
+    Ipu__Rpc__Event event = IPU__RPC__EVENT__INIT;
+    Ipu__Rpc__LogEvent message = IPU__RPC__LOG_EVENT__INIT;
+    message.level = levels[record->level];
+    message.phase = (char *)record->phase;
+    message.message = (char *)record->message;
+    message.fields = (char *)record->fields;
+    event.time_us = record->time_us;
+    event.kind_case = IPU__RPC__EVENT__KIND_LOG;
+    event.log = &message;
+    job_event(job, &event, true);
+    log_write(job->daemon->log, record);
+}
+
+void job_log(struct job *job, enum log_level level, const char *phase, const char *message,
+             const char *fields, ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, fields);
+    vsnprintf(text, sizeof text, fields, args);
+    va_end(args);
+    struct log_record record = {clock_wall_us(), level, phase, message, text};
+    if ((unsigned)level >= job_log_level(job))
+        job_log_record(job, &record);
+}
+
 /* --- states --- */
 
 void job_set_reason(struct job *job, const char *reason)
@@ -167,7 +215,7 @@ void job_move(struct job *job, enum job_state state, const char *reason)
 {
     enter(job, state);
     job->row.state = (int)state;
-    if (state == JOB_COMPILING && job->row.started_us == 0)
+    if ((state == JOB_COMPILING || state == JOB_RUNNING) && job->row.started_us == 0)
         job->row.started_us = clock_wall_us();
     job_set_reason(job, reason);
     state_event(job, state, reason);
@@ -264,6 +312,7 @@ void job_save(struct job *job)
     job->save.run = run_save;
     job->save.done = on_saved;
     job->save.weight = job->saving_events.size;
+    job->save.relaxed = !job_state_terminal((enum job_state)job->row.state);
     job_ref(job);
     storeq_push(job->daemon->store, &job->save);
 }

@@ -65,7 +65,7 @@ struct job {
     size_t output_count;
     struct store_object profile; /* pinned when row.has_profile */
     uint64_t cycles, minimum_cycles, input_bytes, weight_bytes, samples;
-    uint32_t tiles, active_tiles;
+    uint32_t tiles, active_tiles, sampled_tiles;
 
     char phase[64];
     double progress;
@@ -75,6 +75,7 @@ struct job {
     struct store_job saving;
     struct buffer unsaved, saving_events; /* (sequence u64, size u32, body)* */
     bool save_busy, save_again, save_failed;
+    bool deciding; /* in CHECKING: whether a check is needed is being looked up */
 };
 
 struct job *job_create(struct daemon *daemon, const struct store_job *row, uint64_t next_sequence);
@@ -87,6 +88,13 @@ void job_move(struct job *job, enum job_state state, const char *reason);
 void job_end(struct job *job, enum job_state state, int code, const char *reason);
 /* Appends an event; `keep` = also in the store. */
 void job_event(struct job *job, Ipu__Rpc__Event *event, bool keep);
+/* A log record of the job: to its readers, its stored log, and the daemon's log. job_log() drops
+ * what is less severe than the job asked for. */
+void job_log_record(struct job *job, const struct log_record *record);
+void job_log(struct job *job, enum log_level level, const char *phase, const char *message,
+             const char *fields, ...) __attribute__((format(printf, 5, 6)));
+/* The least severe record that the job wants; above LOG_LEVEL_ERROR = none. */
+unsigned job_log_level(const struct job *job);
 void job_result_lines(struct job *job);
 /* Saves the row and events that wait; a terminal state at once, the rest when the flush timer
  * comes. */

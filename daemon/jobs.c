@@ -12,6 +12,7 @@
 #include "daemon/owner.h"
 #include "daemon/pool.h"
 #include "daemon/transfer.h"
+#include "daemon/verdict.h"
 #include "daemon/watch.h"
 #include "proto/scan.h"
 
@@ -291,6 +292,7 @@ static void find_again(struct job *job)
     }
     s->jobs = job->daemon->jobs;
     s->row = job->row;
+    s->op.relaxed = true;
     s->op.run = run_restore;
     s->op.done = on_restored;
     storeq_push(job->daemon->store, &s->op);
@@ -444,7 +446,8 @@ struct job *jobs_next_check(struct jobs *jobs, const char *prefer)
     struct job *first = NULL;
     for (struct job *job = jobs->list; job; job = job->next) {
         char digest[HASH_TEXT];
-        if (job->state != JOB_CHECKING || job->worker || job->stop != JOB_STOP_NONE)
+        if (job->state != JOB_CHECKING || job->worker || job->deciding ||
+            job->stop != JOB_STOP_NONE)
             continue;
         hash_text(&job->row.workload, digest);
         if (strcmp(digest, prefer) == 0)
@@ -489,22 +492,32 @@ void jobs_compiled(struct job *job)
 void jobs_ran(struct job *job)
 {
     job->worker = NULL;
-    if (job->stop != JOB_STOP_NONE)
+    if (job->stop != JOB_STOP_NONE) {
         end_stopped(job);
-    else
-        job_move(job, JOB_CHECKING, "");
+        return;
+    }
+    job_move(job, JOB_CHECKING, "");
+    job->deciding = true;
+    verdict_find(job);
+}
+
+void jobs_check_needed(struct job *job)
+{
+    job->deciding = false;
+    pool_kick(job->daemon->pool);
 }
 
 static void compose_results(struct job *job, bool passed, const char *line)
 {
     char *at = job->row.results, *end = at + sizeof job->row.results;
     const char *device = job->daemon->config->device, *verdict = passed ? "PASS" : "FAIL";
-    char package[HASH_TEXT];
+    char package[HASH_TEXT], profile[HASH_TEXT];
     hash_text(&job->row.package, package);
+    hash_text(&job->row.profile, profile);
     if (job->row.has_profile)
         at += snprintf(at, (size_t)(end - at),
-                       "profile=job-%" PRIu64 ".ipuprofile tiles=%u samples=%" PRIu64 "\n",
-                       job->row.id, job->tiles, job->samples);
+                       "profile=%s tiles=%u samples=%" PRIu64 " sampledTiles=%u\n", profile,
+                       job->tiles, job->samples, job->sampled_tiles);
     at += snprintf(at, (size_t)(end - at), "%.2000s\n", line);
     for (unsigned n = 1; job->facts.inferences > 1 && n <= job->facts.inferences && n <= 16; n++)
         at += snprintf(at, (size_t)(end - at), "referenceInference=%u numericalTest=%s\n", n,
@@ -516,6 +529,7 @@ static void compose_results(struct job *job, bool passed, const char *line)
 void jobs_checked(struct job *job, bool passed, const char *reason, const char *line)
 {
     job->worker = NULL;
+    job->deciding = false;
     if (job->stop != JOB_STOP_NONE) {
         end_stopped(job);
         return;

@@ -66,6 +66,8 @@ struct job *jobs_next_run(struct jobs *jobs);
 void jobs_compiled(struct job *job);
 /* Outputs and measurements stand in the job. */
 void jobs_ran(struct job *job);
+/* Nothing is known of these outputs yet: a worker compares them. */
+void jobs_check_needed(struct job *job);
 void jobs_checked(struct job *job, bool passed, const char *reason, const char *line);
 /* The task of a job failed with an error of its own. */
 void jobs_task_failed(struct job *job, int code, const char *text);

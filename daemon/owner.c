@@ -42,9 +42,7 @@ static void give_run(struct owner *owner, struct job *job)
     task.job = job->row.id;
     task.package = digest;
     task.package_bytes = job->package.object.bytes;
-    task.log_level = job->row.log_level == IPU__RPC__LOG_LEVEL__LOG_DEBUG  ? LOG_LEVEL_DEBUG
-                     : job->row.log_level == IPU__RPC__LOG_LEVEL__LOG_NONE ? LOG_LEVEL_ERROR + 1
-                                                                           : LOG_LEVEL_INFO;
+    task.log_level = job_log_level(job);
     task.threads = (uint32_t)config->threads;
     task.inferences = job->facts.inferences;
     task.profile = job->facts.profile;
@@ -92,6 +90,7 @@ static void on_settled(struct worker *worker)
     job->weight_bytes = ran->weight_bytes;
     job->tiles = ran->tiles;
     job->active_tiles = ran->active_tiles;
+    job->sampled_tiles = ran->sampled_tiles;
     job->row.run_ms = ran->load_ms + ran->run_ms;
     snprintf(owner->resident, sizeof owner->resident, "%s", ran->package);
     owner->last_error[0] = '\0';

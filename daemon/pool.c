@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "daemon/child.h"
+#include "daemon/verdict.h"
 #include "daemon/worker.h"
 #include "proto/scan.h"
 
@@ -55,6 +56,7 @@ static struct question *ask(struct worker *worker,
         return NULL;
     q->op.run = run;
     q->op.done = done;
+    q->op.relaxed = true; /* of caches: what a power cut takes is made again */
     q->worker = worker;
     q->serial = worker->serial;
     return q;
@@ -306,7 +308,10 @@ static int on_checked(struct worker *worker, const struct frame *frame, struct i
     if (job->workload.bytes > CHILD_KEEP_BYTES)
         worker->held[0] = '\0';
     job->row.check_ms = checked->elapsed_ms;
-    jobs_checked(job, checked->passed, checked->reason, checked->n_lines ? checked->lines[0] : "");
+    const char *line = checked->n_lines ? checked->lines[0] : "";
+    if (checked->passed)
+        verdict_keep(job, line);
+    jobs_checked(job, checked->passed, checked->reason, line);
     scan_free(&checked->base);
     pool_kick(worker->daemon->pool);
     return 0;
@@ -335,22 +340,6 @@ static unsigned threads(const struct daemon *daemon)
     return (unsigned)daemon->config->threads;
 }
 
-static unsigned child_level(const struct job *job)
-{
-    switch (job->row.log_level) {
-    case IPU__RPC__LOG_LEVEL__LOG_DEBUG:
-        return LOG_LEVEL_DEBUG;
-    case IPU__RPC__LOG_LEVEL__LOG_WARN:
-        return LOG_LEVEL_WARN;
-    case IPU__RPC__LOG_LEVEL__LOG_ERROR:
-        return LOG_LEVEL_ERROR;
-    case IPU__RPC__LOG_LEVEL__LOG_NONE:
-        return LOG_LEVEL_ERROR + 1;
-    default:
-        return LOG_LEVEL_INFO;
-    }
-}
-
 /* Whether the child still has the workload; afterwards it will. */
 static bool hold_workload(struct worker *worker, struct job *job, char digest[HASH_TEXT])
 {
@@ -369,7 +358,7 @@ static void give_compile(struct worker *worker, struct job *job)
     task.resident = hold_workload(worker, job, digest);
     task.workload = digest;
     task.workload_bytes = job->workload.bytes;
-    task.log_level = child_level(job);
+    task.log_level = job_log_level(job);
     task.threads = threads(worker->daemon);
     link_send_message(&worker->proc.link, IPU__WORKER__MESSAGE_TYPE__WORKER_COMPILE, 0, &task.base);
     if (!task.resident)
@@ -393,7 +382,7 @@ static void give_check(struct worker *worker, struct job *job)
     task.resident = hold_workload(worker, job, digest);
     task.workload = digest;
     task.workload_bytes = job->workload.bytes;
-    task.log_level = child_level(job);
+    task.log_level = job_log_level(job);
     task.threads = threads(worker->daemon);
     task.n_outputs = job->output_count;
     task.outputs = pointers;

@@ -120,6 +120,7 @@ int store_open(const char *dir, uint64_t limit, struct log *log, struct store **
     snprintf(store->path, length, "%s/ipud.db", dir);
     store->log = log;
     store->limit = limit;
+    store->durable = true; /* schema_connection_pragmas() */
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
     int rc = sqlite3_open_v2(store->path, &store->db, flags, NULL);
     if (rc != SQLITE_OK) {
@@ -151,9 +152,15 @@ void store_close(struct store *store)
     ipu_free(store);
 }
 
-int store_batch_begin(struct store *store, struct ipu_error *error)
+int store_batch_begin(struct store *store, bool durable, struct ipu_error *error)
 {
-    int rc = sql_run(store, SQL_BEGIN, error);
+    int rc = 0;
+    if (durable != store->durable) /* can only be changed between transactions */
+        rc = sql_run(store, durable ? SQL_SYNC_FULL : SQL_SYNC_NORMAL, error);
+    if (rc == 0)
+        store->durable = durable;
+    if (rc == 0)
+        rc = sql_run(store, SQL_BEGIN, error);
     store->in_batch = rc == 0;
     return rc;
 }
@@ -194,6 +201,7 @@ bool store_idle(struct store *store, uint64_t keep_jobs)
     if (prune && sql_finish(store, prune, &ignored) == 0 && sqlite3_changes(store->db) > 0)
         return true;
     (void)sql_run(store, SQL_WORKLOAD_PRUNE, &ignored);
+    (void)sql_run(store, SQL_VERDICT_PRUNE, &ignored);
     int64_t pages = sql_number(store, sql_bind(store, SQL_FREE_PAGES, &ignored, ""), 0);
     if (pages > 256) {
         sqlite3_exec(store->db, "PRAGMA incremental_vacuum(256)", NULL, NULL, NULL);

@@ -37,8 +37,10 @@ enum store_kind store_kind_parse(const char *text);
 IPU_MUST_CHECK int store_open(const char *dir, uint64_t limit, struct log *log, struct store **out,
                               struct ipu_error *error);
 void store_close(struct store *store);
-/* Group commit. After a failed end nothing since the begin has happened. */
-IPU_MUST_CHECK int store_batch_begin(struct store *store, struct ipu_error *error);
+/* Group commit. After a failed end nothing since the begin has happened. A `durable` batch, and all
+ * before it, survives a power cut when its end has succeeded; another survives only the death of
+ * the process, and costs no wait for the disk. */
+IPU_MUST_CHECK int store_batch_begin(struct store *store, bool durable, struct ipu_error *error);
 IPU_MUST_CHECK int store_batch_end(struct store *store, struct ipu_error *error);
 /* Counts since the open: statements that failed because of the disk, and rows written. */
 unsigned store_io_errors(const struct store *store);
@@ -59,8 +61,9 @@ struct store_object {
 };
 /* An upload in progress. Append pieces of any size; they must add up to `bytes`. Finishing
  * publishes the object (or finds that it exists already); the result is pinned until
- * store_unpin(). Aborting or failing drops what was written. Evicts least recently used objects to
- * make room; IPU_ERR_LIMIT when what is in use leaves too little. */
+ * store_unpin(). Up to STORE_CHUNK bytes stay in memory until the end, so that bytes which exist
+ * already write nothing. Aborting or failing drops what was written. Evicts least recently used
+ * objects to make room; IPU_ERR_LIMIT when what is in use leaves too little. */
 struct store_upload;
 IPU_MUST_CHECK int store_upload_begin(struct store *store, enum store_kind kind, uint64_t bytes,
                                       struct store_upload **out, struct ipu_error *error);

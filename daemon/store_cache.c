@@ -116,6 +116,27 @@ int store_workload_put(struct store *store, const char *key, const struct store_
                       error);
 }
 
+int store_verdict_find(struct store *store, const char *key, char line[STORE_RESULTS], bool *found,
+                       struct ipu_error *error)
+{
+    sqlite3_stmt *row = sql_bind(store, SQL_VERDICT_FIND, error, "t", key);
+    int rc = sql_step(store, row, error);
+    *found = rc > 0;
+    if (rc <= 0)
+        return rc;
+    sql_copy_text(row, 0, line, STORE_RESULTS);
+    sqlite3_reset(row);
+    return 0;
+}
+
+int store_verdict_put(struct store *store, const char *key, const char *line,
+                      struct ipu_error *error)
+{
+    return sql_finish(
+        store, sql_bind(store, SQL_VERDICT_PUT, error, "tti", key, line, (int64_t)clock_wall_us()),
+        error);
+}
+
 /* --- search states --- */
 
 static int search_row(struct store *store, sqlite3_stmt *row, struct store_search *search,

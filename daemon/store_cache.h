@@ -40,6 +40,14 @@ IPU_MUST_CHECK int store_workload_put(struct store *store, const char *key,
                                       const struct store_workload *workload,
                                       struct ipu_error *error);
 
+/* --- verdicts --- Result lines of outputs that have passed their check, by a digest of everything
+ * that the check looked at. */
+IPU_MUST_CHECK int store_verdict_find(struct store *store, const char *key,
+                                      char line[STORE_RESULTS], bool *found,
+                                      struct ipu_error *error);
+IPU_MUST_CHECK int store_verdict_put(struct store *store, const char *key, const char *line,
+                                     struct ipu_error *error);
+
 /* --- search states --- */
 struct store_search {
     char key[STORE_KEY_TEXT];

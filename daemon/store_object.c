@@ -17,7 +17,7 @@
 enum { CHUNK_SHIFT = 20 };
 
 struct store_upload {
-    int64_t id;
+    int64_t id; /* 0: small enough to stay in memory until its end */
     enum store_kind kind;
     uint64_t bytes, done;
     unsigned failures; /* of the store at the begin */
@@ -206,6 +206,38 @@ static void free_upload(struct store_upload *upload)
     ipu_free(upload);
 }
 
+/* Makes room and the row of the object, all or nothing. Without a digest it is an upload in
+ * progress. */
+static int reserve(struct store *store, struct store_upload *upload, const struct hash *digest,
+                   struct ipu_error *error)
+{
+    int64_t now = (int64_t)clock_wall_us();
+    int rc = sql_guard_begin(store, error);
+    if (rc)
+        return rc;
+    rc = store_evict(store, upload->bytes, store->limit, NULL, NULL, error);
+    if (rc == 0)
+        rc = sql_finish(store,
+                        sql_bind(store, SQL_OBJECT_INSERT, error, "ihiii", (int64_t)upload->kind,
+                                 digest, (int64_t)upload->bytes, now, now),
+                        error);
+    if (rc == 0) {
+        upload->id = sqlite3_last_insert_rowid(store->db);
+        store->bytes += upload->bytes;
+    }
+    return sql_guard_end(store, rc, error);
+}
+
+/* What can never fit is refused before its bytes come. */
+static int check_limit(const struct store *store, uint64_t bytes, struct ipu_error *error)
+{
+    if (bytes <= store->limit)
+        return 0;
+    return ipu_error_set(error, IPU_ERR_LIMIT,
+                         "the store is full: %" PRIu64 " bytes are needed, the limit is %" PRIu64,
+                         bytes, store->limit);
+}
+
 int store_upload_begin(struct store *store, enum store_kind kind, uint64_t bytes,
                        struct store_upload **out, struct ipu_error *error)
 {
@@ -217,25 +249,11 @@ int store_upload_begin(struct store *store, enum store_kind kind, uint64_t bytes
         ipu_free(upload);
         return ipu_error_set(error, IPU_ERR_NO_MEMORY, "store: out of memory");
     }
-    int rc = sql_guard_begin(store, error);
-    if (rc) {
-        free_upload(upload);
-        return rc;
-    }
-    int64_t now = (int64_t)clock_wall_us();
-    rc = store_evict(store, bytes, store->limit, NULL, NULL, error);
-    if (rc == 0)
-        rc = sql_finish(store,
-                        sql_bind(store, SQL_OBJECT_INSERT, error, "iiii", (int64_t)kind,
-                                 (int64_t)bytes, now, now),
-                        error);
-    upload->id = sqlite3_last_insert_rowid(store->db);
     upload->kind = kind;
     upload->bytes = bytes;
     upload->failures = store->failures;
-    if (rc == 0)
-        store->bytes += bytes;
-    rc = sql_guard_end(store, rc, error);
+    int rc = bytes <= STORE_CHUNK ? check_limit(store, bytes, error)
+                                  : reserve(store, upload, NULL, error);
     if (rc)
         free_upload(upload);
     else
@@ -246,7 +264,7 @@ int store_upload_begin(struct store *store, enum store_kind kind, uint64_t bytes
 static int upload_alive(struct store *store, const struct store_upload *upload,
                         struct ipu_error *error)
 {
-    if (upload->failures == store->failures)
+    if (upload->id == 0 || upload->failures == store->failures)
         return 0;
     return ipu_error_set(error, IPU_ERR_IO, "store: the disk failed during the upload; try again");
 }
@@ -286,20 +304,22 @@ int store_upload_append(struct store *store, struct store_upload *upload, const 
             return ipu_error_set(error, IPU_ERR_NO_MEMORY, "store: out of memory");
         at += n;
         size -= n;
-        if (upload->piece.size == STORE_CHUNK && (rc = write_piece(store, upload, error)))
+        bool full = upload->piece.size == STORE_CHUNK && upload->id;
+        if (full && (rc = write_piece(store, upload, error)))
             return rc;
     }
     return 0;
 }
 
 /* Names the uploaded bytes, or drops them in favour of the same bytes stored earlier. */
-static int publish(struct store *store, const struct store_upload *upload,
-                   const struct hash *digest, struct store_object *object, struct ipu_error *error)
+static int publish(struct store *store, struct store_upload *upload, const struct hash *digest,
+                   struct store_object *object, struct ipu_error *error)
 {
     int64_t now = (int64_t)clock_wall_us();
     int rc = store_object_find(store, upload->kind, digest, object, error);
     if (rc == 0) {
-        rc = store_object_delete(store, upload->id, upload->bytes, error);
+        if (upload->id)
+            rc = store_object_delete(store, upload->id, upload->bytes, error);
         if (rc == 0)
             rc = sql_finish(store, sql_bind(store, SQL_OBJECT_TOUCH, error, "ii", now, object->id),
                             error);
@@ -307,8 +327,12 @@ static int publish(struct store *store, const struct store_upload *upload,
     }
     if (rc != IPU_ERR_NOT_FOUND)
         return rc;
-    rc = sql_finish(
-        store, sql_bind(store, SQL_OBJECT_PUBLISH, error, "hii", digest, now, upload->id), error);
+    if (upload->id)
+        rc = sql_finish(store,
+                        sql_bind(store, SQL_OBJECT_PUBLISH, error, "hii", digest, now, upload->id),
+                        error);
+    else if ((rc = reserve(store, upload, digest, error)) == 0 && upload->bytes)
+        rc = write_piece(store, upload, error);
     *object = (struct store_object){.id = upload->id,
                                     .kind = upload->kind,
                                     .bytes = upload->bytes,
@@ -322,12 +346,13 @@ int store_upload_finish(struct store *store, struct store_upload *upload,
                         struct store_object *object, struct ipu_error *error)
 {
     struct hash digest;
+    bool in_memory = upload->id == 0;
     int rc = upload_alive(store, upload, error);
     if (rc == 0 && upload->done != upload->bytes)
         rc = ipu_error_set(error, IPU_ERR_INVALID,
                            "upload: %" PRIu64 " bytes came, %" PRIu64 " were announced",
                            upload->done, upload->bytes);
-    if (rc == 0 && upload->piece.size)
+    if (rc == 0 && upload->piece.size && upload->id)
         rc = write_piece(store, upload, error);
     if (rc == 0) {
         bool hashed = hash_finish(upload->hash, &digest);
@@ -337,6 +362,7 @@ int store_upload_finish(struct store *store, struct store_upload *upload,
     if (rc == 0 && (rc = sql_guard_begin(store, error)) == 0)
         rc = sql_guard_end(store, publish(store, upload, &digest, object, error), error);
     if (rc) {
+        upload->id = in_memory ? 0 : upload->id; /* the guard has taken the row back */
         store_upload_abort(store, upload);
         return rc;
     }
@@ -348,7 +374,7 @@ int store_upload_finish(struct store *store, struct store_upload *upload,
 void store_upload_abort(struct store *store, struct store_upload *upload)
 {
     struct ipu_error ignored; /* what stays is dropped at the next start */
-    if (upload->failures == store->failures)
+    if (upload->id && upload->failures == store->failures)
         (void)store_object_delete(store, upload->id, upload->bytes, &ignored);
     free_upload(upload);
 }

@@ -29,6 +29,7 @@ struct store {
     unsigned io_errors; /* statements that the disk made fail */
     unsigned failures;  /* failed batches: uploads from before one are lost */
     bool in_batch;
+    bool durable; /* commits wait for the disk */
     struct store_pin *pins;
     size_t pin_count, pin_capacity;
     sqlite3_stmt *statements[SQL_STATEMENTS];

@@ -1,9 +1,10 @@
 /* The store thread: see storeq.h.
  *
- * Two lists under one mutex: `todo` is filled by the loop, `finished` by the thread. The thread
- * takes all of `todo` at once and commits it as one batch. Invariant: an operation's `done` never
- * runs before the commit of its batch. When a commit fails, every operation of the batch fails, the
- * store is marked degraded, and the next successful commit clears the mark.
+ * Operations collect in `pushed` until the turn of the loop ends (before and after it polls), then
+ * go to `todo`. Two lists under one mutex: `todo` is filled by the loop, `finished` by the thread.
+ * The thread takes all of `todo` at once and commits it as one batch. Invariant: an operation's
+ * `done` never runs before the commit of its batch. When a commit fails, every operation of the
+ * batch fails, the store is marked degraded, and the next successful commit clears the mark.
  */
 #include "daemon/storeq.h"
 
@@ -16,6 +17,9 @@
 
 struct storeq {
     uv_async_t wake;
+    uv_prepare_t before_poll;
+    uv_check_t after_poll;
+    unsigned handles; /* that have not been closed */
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t ready;
@@ -24,6 +28,7 @@ struct storeq {
     bool stopping;             /* under the mutex */
     char thread_degraded[256]; /* under the mutex */
     /* loop side */
+    struct storeq_op *pushed, **pushed_end;
     char degraded[256];
     size_t weight;
     size_t outstanding;
@@ -59,7 +64,10 @@ static void run_batch(struct storeq *queue, struct storeq_op *list, char *degrad
     struct ipu_error error = {0};
     unsigned errors = store_io_errors(queue->store);
     uint64_t changes = store_changes(queue->store);
-    int rc = store_batch_begin(queue->store, &error);
+    bool durable = false;
+    for (struct storeq_op *op = list; op; op = op->next)
+        durable = durable || !op->relaxed;
+    int rc = store_batch_begin(queue->store, durable, &error);
     for (struct storeq_op *op = list; rc == 0 && op; op = op->next)
         op->rc = op->run(queue->store, op);
     if (rc == 0)
@@ -128,6 +136,8 @@ static void *store_thread(void *argument)
 static void free_queue(uv_handle_t *handle)
 {
     struct storeq *queue = handle->data;
+    if (--queue->handles)
+        return;
     void (*stopped)(void *context) = queue->stopped;
     void *context = queue->stopped_context;
     pthread_mutex_destroy(&queue->mutex);
@@ -135,6 +145,13 @@ static void free_queue(uv_handle_t *handle)
     ipu_free(queue);
     if (stopped)
         stopped(context);
+}
+
+static void close_handles(struct storeq *queue)
+{
+    uv_close((uv_handle_t *)&queue->before_poll, free_queue);
+    uv_close((uv_handle_t *)&queue->after_poll, free_queue);
+    uv_close((uv_handle_t *)&queue->wake, free_queue);
 }
 
 static void note_health(struct storeq *queue, const char *degraded)
@@ -171,8 +188,43 @@ static void on_wake(uv_async_t *async)
         pthread_cond_signal(&queue->ready);
         pthread_mutex_unlock(&queue->mutex);
         pthread_join(queue->thread, NULL);
-        uv_close((uv_handle_t *)async, free_queue);
+        close_handles(queue);
     }
+}
+
+/* The turn's operations go to the thread together. */
+static void hand_over(struct storeq *queue)
+{
+    if (!queue->pushed)
+        return;
+    pthread_mutex_lock(&queue->mutex);
+    *queue->todo_end = queue->pushed;
+    queue->todo_end = queue->pushed_end;
+    pthread_cond_signal(&queue->ready);
+    pthread_mutex_unlock(&queue->mutex);
+    (void)take(&queue->pushed, &queue->pushed_end);
+}
+
+static void on_before_poll(uv_prepare_t *prepare)
+{
+    hand_over(prepare->data);
+}
+
+static void on_after_poll(uv_check_t *check)
+{
+    hand_over(check->data);
+}
+
+static void watch_turns(uv_loop_t *loop, struct storeq *queue)
+{
+    uv_prepare_init(loop, &queue->before_poll);
+    uv_check_init(loop, &queue->after_poll);
+    queue->before_poll.data = queue->after_poll.data = queue;
+    uv_prepare_start(&queue->before_poll, on_before_poll);
+    uv_check_start(&queue->after_poll, on_after_poll);
+    uv_unref((uv_handle_t *)&queue->before_poll);
+    uv_unref((uv_handle_t *)&queue->after_poll);
+    queue->handles += 2;
 }
 
 int storeq_start(uv_loop_t *loop, struct store *store, uint64_t keep_jobs, struct log *log,
@@ -187,6 +239,7 @@ int storeq_start(uv_loop_t *loop, struct store *store, uint64_t keep_jobs, struc
     queue->log = log;
     queue->todo_end = &queue->todo;
     queue->finished_end = &queue->finished;
+    queue->pushed_end = &queue->pushed;
     queue->wake.data = queue;
     pthread_mutex_init(&queue->mutex, NULL);
     pthread_cond_init(&queue->ready, NULL);
@@ -195,9 +248,11 @@ int storeq_start(uv_loop_t *loop, struct store *store, uint64_t keep_jobs, struc
         ipu_free(queue);
         return ipu_error_set(error, IPU_ERR_IO, "cannot start the store: %s", uv_strerror(rc));
     }
+    queue->handles = 1;
+    watch_turns(loop, queue);
     rc = pthread_create(&queue->thread, NULL, store_thread, queue);
     if (rc) {
-        uv_close((uv_handle_t *)&queue->wake, free_queue);
+        close_handles(queue);
         return ipu_error_set(error, IPU_ERR_IO, "cannot start the store thread: %s", strerror(rc));
     }
     *out = queue;
@@ -212,11 +267,8 @@ void storeq_push(struct storeq *queue, struct storeq_op *op)
     op->error.text[0] = '\0';
     queue->weight += op->weight;
     queue->outstanding++;
-    pthread_mutex_lock(&queue->mutex);
-    *queue->todo_end = op;
-    queue->todo_end = &op->next;
-    pthread_cond_signal(&queue->ready);
-    pthread_mutex_unlock(&queue->mutex);
+    *queue->pushed_end = op;
+    queue->pushed_end = &op->next;
 }
 
 size_t storeq_weight(const struct storeq *queue)

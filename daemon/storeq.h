@@ -2,8 +2,9 @@
  *
  * An operation is embedded in its owner. `run` is called on the store thread inside a transaction
  * shared with whatever else was waiting (one fsync for all); `done` is called on the loop after the
- * commit has succeeded, or with `rc` and `error` set when it has not. Between storeq_push() and
- * `done` the operation belongs to the queue. All functions are called on the loop thread.
+ * commit has succeeded, or with `rc` and `error` set when it has not. What is pushed in one turn of
+ * the loop is one batch, or part of one. Between storeq_push() and `done` the operation belongs to
+ * the queue. All functions are called on the loop thread.
  */
 #ifndef IPU_DAEMON_STOREQ_H
 #define IPU_DAEMON_STOREQ_H
@@ -22,6 +23,9 @@ struct storeq_op {
     int rc;
     struct ipu_error error;
     size_t weight; /* bytes that the operation holds, for back pressure */
+    /* Nobody is told of it as done: it may be lost in a power cut (never in a crash), so that its
+     * commit need not wait for the disk. A later commit that waits makes it safe as well. */
+    bool relaxed;
     struct storeq_op *next;
 };
 

@@ -59,6 +59,7 @@ static void read_more(struct feed *feed)
     if (!feed->dropped)
         feed->link->feeding = true;
     feed->piece.size = 0;
+    feed->op.relaxed = true;
     feed->op.run = run_feed;
     feed->op.done = on_feed;
     storeq_push(feed->store, &feed->op);
@@ -268,6 +269,7 @@ static bool push(struct intake *intake, int (*run)(struct store *store, struct s
     piece->op.run = run;
     piece->op.done = on_intake;
     piece->op.weight = size;
+    piece->op.relaxed = true; /* the row that refers to the object is committed later */
     piece->intake = intake;
     piece->size = size;
     if (size)
@@ -375,6 +377,7 @@ static void push_pin(struct storeq *store, int64_t id, bool pin)
         return; /* a pin too many only keeps an object longer */
     op->op.run = run_pin;
     op->op.done = on_pin;
+    op->op.relaxed = true;
     op->id = id;
     op->pin = pin;
     storeq_push(store, &op->op);

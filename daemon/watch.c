@@ -233,6 +233,7 @@ static void read_history(struct watch *watch)
     watch->reading = true;
     watch->page.size = 0;
     watch->page_full = false;
+    watch->op.relaxed = true; /* reads */
     watch->op.run = run_history;
     watch->op.done = on_history;
     storeq_push(watch->daemon->store, &watch->op);

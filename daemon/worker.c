@@ -31,24 +31,11 @@ ProtobufCMessage *worker_unpack(const struct frame *frame,
 
 static void on_log(struct worker *worker, const Ipu__Worker__Log *log)
 {
-    static const Ipu__Rpc__LogLevel levels[] = {
-        IPU__RPC__LOG_LEVEL__LOG_DEBUG, IPU__RPC__LOG_LEVEL__LOG_INFO,
-        IPU__RPC__LOG_LEVEL__LOG_WARN, IPU__RPC__LOG_LEVEL__LOG_ERROR};
-    Ipu__Rpc__Event event = IPU__RPC__EVENT__INIT;
-    Ipu__Rpc__LogEvent record = IPU__RPC__LOG_EVENT__INIT;
-    if (!worker->job)
-        return;
-    record.level = levels[log->level < 4 ? log->level : 1];
-    record.phase = log->phase;
-    record.message = log->message;
-    record.fields = log->fields;
-    event.time_us = log->time_us;
-    event.kind_case = IPU__RPC__EVENT__KIND_LOG;
-    event.log = &record;
-    job_event(worker->job, &event, true);
-    struct log_record ours = {log->time_us, (enum log_level)(log->level < 4 ? log->level : 1),
-                              log->phase, log->message, log->fields};
-    log_write(worker->daemon->log, &ours);
+    struct log_record record = {log->time_us,
+                                (enum log_level)(log->level < 4 ? log->level : LOG_LEVEL_INFO),
+                                log->phase, log->message, log->fields};
+    if (worker->job)
+        job_log_record(worker->job, &record);
 }
 
 static void on_phase(struct worker *worker, const Ipu__Worker__Phase *phase)

@@ -99,6 +99,13 @@ static const char *const migrations[] = {
     " misses INTEGER NOT NULL DEFAULT 0,"
     " damaged INTEGER NOT NULL DEFAULT 0,"
     " evicted INTEGER NOT NULL DEFAULT 0);",
+    /* 3: outputs that have passed their check. */
+    "CREATE TABLE verdicts("
+    " key TEXT PRIMARY KEY,"
+    " line TEXT NOT NULL,"
+    " used_us INTEGER NOT NULL) WITHOUT ROWID;"
+    "CREATE INDEX verdicts_used ON verdicts(used_us);"
+    "CREATE INDEX workloads_used ON workloads(used_us);",
 };
 
 int schema_version(void)

@@ -48,7 +48,7 @@ START_TEST(job_goes_from_queued_to_done_and_tells_about_it)
     ck_assert_str_eq(status->name, "plain");
     ck_assert_uint_eq(status->n_results, 3);
     ck_assert_str_eq(status->results[1], "workload=plain cycles=16000");
-    ck_assert_ptr_nonnull(strstr(status->results[0], "tiles=1472 samples=3"));
+    ck_assert_ptr_nonnull(strstr(status->results[0], " tiles=1472 samples=3 sampledTiles=1"));
     ck_assert_ptr_nonnull(strstr(status->results[2], "device=sim deviceTest=PASS"));
     ck_assert_msg(strncmp((char *)text.data, "queued compiling ", 17) == 0, "%s", text.data);
     static const char *const wanted[] = {
@@ -88,6 +88,47 @@ static int take(void *context, const void *data, size_t size)
     buffer_append(context, data, size);
     return 0;
 }
+
+START_TEST(outputs_that_have_passed_are_not_compared_again)
+{
+    struct buffer text = {0};
+    uint64_t job;
+    const Ipu__Rpc__JobStatus *status;
+    ck_assert_int_eq(fixture_run(client, "same", 1, NULL, NULL, &job, &status), 0);
+    ck_assert_int_eq(fixture_run(client, "same", 1, collect, &text, &job, &status), 0);
+    ck_assert_int_eq(status->state, IPU__RPC__JOB_STATE__JOB_DONE);
+    ck_assert_str_eq(status->results[1], "workload=same cycles=16000");
+    ck_assert_uint_eq(fixture_count("run same"), 2);
+    ck_assert_uint_eq(fixture_count("check same"), 1);
+    ck_assert_ptr_nonnull(
+        strstr((char *)text.data, "[outputs equal those of a check that has passed]"));
+    buffer_free(&text);
+}
+END_TEST
+
+START_TEST(one_other_bit_in_the_outputs_is_found_although_the_package_is_known)
+{
+    uint64_t job;
+    const Ipu__Rpc__JobStatus *status;
+    ck_assert_int_eq(fixture_run(client, "drift", 1, NULL, NULL, &job, &status), 0);
+    ck_assert_int_eq(status->state, IPU__RPC__JOB_STATE__JOB_DONE);
+    ck_assert_int_eq(fixture_run(client, "drift", 1, NULL, NULL, &job, &status), 0);
+    ck_assert_int_eq(status->state, IPU__RPC__JOB_STATE__JOB_FAILED);
+    ck_assert_int_eq(status->code, IPU_ERR_CHECK_FAILED);
+    ck_assert_uint_eq(fixture_count("check drift"), 2);
+}
+END_TEST
+
+START_TEST(failed_check_is_done_again)
+{
+    uint64_t job;
+    const Ipu__Rpc__JobStatus *status;
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(fixture_run(client, "wrong", 1, NULL, NULL, &job, &status), 0);
+    ck_assert_int_eq(status->code, IPU_ERR_CHECK_FAILED);
+    ck_assert_uint_eq(fixture_count("check wrong"), 2);
+}
+END_TEST
 
 START_TEST(no_cache_compiles_again_and_resumes_the_search)
 {
@@ -411,6 +452,9 @@ int main(int argc, char **argv)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, job_goes_from_queued_to_done_and_tells_about_it);
     tcase_add_test(tc, second_submission_comes_from_the_cache_without_compile_or_load);
+    tcase_add_test(tc, outputs_that_have_passed_are_not_compared_again);
+    tcase_add_test(tc, one_other_bit_in_the_outputs_is_found_although_the_package_is_known);
+    tcase_add_test(tc, failed_check_is_done_again);
     tcase_add_test(tc, no_cache_compiles_again_and_resumes_the_search);
     tcase_add_test(tc, outputs_package_profile_and_workload_can_be_fetched);
     tcase_add_loop_test(tc, failure_ends_its_own_job_with_the_reason, 0,

@@ -4,9 +4,10 @@
  * "runstubborn", "wrong", "checkcrash", "chatty" (20,000 log
  * records), "writer" (tries to make a file, fails when it can),
  * "spin" (uses CPU time without end), "hungry" (takes 1 GiB), "big" (8 MiB package and
- * output), "once" (dies only the first time, marked by the file $FAKE_MARK). A package is the
- * workload's name and a checksum of its bytes; a run gives that checksum; a check compares it with
- * the workload. Every real call is noted in $FAKE_LOG.
+ * output), "drift" (one other bit from the second run on), "once" (dies only the first time, marked
+ * by the file $FAKE_MARK). A package is the workload's name and a checksum of its bytes; a run
+ * gives that checksum; a check compares it with the workload. Every real call is noted in
+ * $FAKE_LOG.
  */
 #ifndef IPU_TESTS_FAKE_ENGINE_H
 #define IPU_TESTS_FAKE_ENGINE_H
@@ -176,6 +177,7 @@ static inline int fake_check(const void *workload, size_t size,
     char name[129];
     (void)threads;
     fake_name(workload, size, name);
+    fake_note("check", name);
     log_event(log, LOG_LEVEL_INFO, "check", "evaluated host reference", "elapsed_ms=%d", 0);
     if (fake_does(name, "checkcrash"))
         abort();
@@ -202,6 +204,7 @@ static inline int fake_result_line(const void *workload, size_t size,
 }
 
 struct fake_device {
+    unsigned runs;
     struct device_options options;
     uint8_t package[32 + 129];
     struct buffer output;
@@ -234,7 +237,7 @@ static inline int fake_device_load(void *session, const void *package, size_t si
         return ipu_error_set(error, IPU_ERR_CORRUPT, "the package is too short");
     memcpy(device->package, package, sizeof device->package);
     fake_note("load", (char *)device->package + 32);
-    *info = (struct engine_package){1000, 64, 128, 1472, 64};
+    *info = (struct engine_package){1000, 64, 128, 1472, 64, 1};
     return 0;
 }
 
@@ -255,6 +258,8 @@ static inline int fake_device_run(void *session, struct device_summary *summary,
         rc = fake_wait(device->options.cancel, false, -1, error);
     device->output.size = 0;
     buffer_append(&device->output, device->package, 32);
+    if (strstr(name, "drift") && device->runs++)
+        device->output.data[31] ^= 1;
     if (strstr(name, "big"))
         buffer_append_zero(&device->output, FAKE_BIG);
     summary->cycles = 16000;

@@ -260,17 +260,67 @@ END_TEST
 
 START_TEST(failed_batch_leaves_nothing_and_kills_its_uploads)
 {
-    struct store_upload *upload;
+    struct store_upload *upload, *small;
     struct store_object object;
-    ck_assert_int_eq(store_batch_begin(store, &error), 0);
-    ck_assert_int_eq(store_upload_begin(store, STORE_WORKLOAD, 4, &upload, &error), 0);
-    ck_assert_int_eq(store_upload_append(store, upload, "abcd", 4, &error), 0);
+    uint8_t *data = pattern(2 * MIB, 1);
+    ck_assert_int_eq(store_batch_begin(store, true, &error), 0);
+    ck_assert_int_eq(store_upload_begin(store, STORE_WORKLOAD, 2 * MIB, &upload, &error), 0);
+    ck_assert_int_eq(store_upload_append(store, upload, data, 2 * MIB, &error), 0);
+    ck_assert_int_eq(store_upload_begin(store, STORE_WORKLOAD, MIB, &small, &error), 0);
+    ck_assert_int_eq(store_upload_append(store, small, data, MIB, &error), 0);
     /* A second begin is refused by SQLite; closing the transaction by hand stands in for the
      * rollback that a full disk causes. */
-    ck_assert_int_ne(store_batch_begin(store, &error), 0);
+    ck_assert_int_ne(store_batch_begin(store, true, &error), 0);
     ck_assert_int_eq(store_batch_end(store, &error), 0);
     ck_assert_int_eq(store_batch_end(store, &error), IPU_ERR_IO);
     ck_assert_int_eq(store_upload_finish(store, upload, &object, &error), IPU_ERR_IO);
+    /* What was in memory alone has lost nothing. */
+    ck_assert_int_eq(store_upload_finish(store, small, &object, &error), 0);
+    store_unpin(store, object.id);
+    expect_bytes(&object, MIB, 1);
+    free(data);
+}
+END_TEST
+
+START_TEST(bytes_that_exist_already_write_nothing_but_the_time_of_use)
+{
+    struct store_object first = put(STORE_OUTPUT, 1000, 5);
+    uint64_t changes = store_changes(store);
+    struct store_object again = put(STORE_OUTPUT, 1000, 5);
+    ck_assert_int_eq(first.id, again.id);
+    ck_assert_uint_eq(store_changes(store) - changes, 1);
+}
+END_TEST
+
+START_TEST(small_upload_that_finds_no_room_leaves_nothing)
+{
+    struct store_object used = put(STORE_OUTPUT, 63 * MIB + MIB / 2, 1), object;
+    struct store_upload *upload;
+    struct store_stats stats;
+    uint8_t *data = pattern(MIB, 2);
+    store_pin(store, used.id);
+    ck_assert_int_eq(store_upload_begin(store, STORE_OUTPUT, MIB, &upload, &error), 0);
+    ck_assert_int_eq(store_upload_append(store, upload, data, MIB, &error), 0);
+    ck_assert_int_eq(store_upload_finish(store, upload, &object, &error), IPU_ERR_LIMIT);
+    ck_assert_int_eq(store_cache_stats(store, &stats, &error), 0);
+    ck_assert_uint_eq(stats.bytes, 63 * MIB + MIB / 2);
+    ck_assert_uint_eq(stats.kinds[STORE_OUTPUT].objects, 1);
+    free(data);
+}
+END_TEST
+
+START_TEST(verdict_is_found_by_its_key_alone)
+{
+    char line[STORE_RESULTS] = "";
+    bool found = true;
+    ck_assert_int_eq(store_verdict_find(store, "aa", line, &found, &error), 0);
+    ck_assert(!found);
+    ck_assert_int_eq(store_verdict_put(store, "aa", "workload=w cycles=5", &error), 0);
+    ck_assert_int_eq(store_verdict_find(store, "aa", line, &found, &error), 0);
+    ck_assert(found);
+    ck_assert_str_eq(line, "workload=w cycles=5");
+    ck_assert_int_eq(store_verdict_find(store, "ab", line, &found, &error), 0);
+    ck_assert(!found);
 }
 END_TEST
 
@@ -569,6 +619,9 @@ int main(void)
     tcase_add_test(tc, pinned_objects_and_those_of_active_jobs_are_not_evicted);
     tcase_add_test(tc, unfinished_upload_is_gone_after_a_restart);
     tcase_add_test(tc, failed_batch_leaves_nothing_and_kills_its_uploads);
+    tcase_add_test(tc, bytes_that_exist_already_write_nothing_but_the_time_of_use);
+    tcase_add_test(tc, small_upload_that_finds_no_room_leaves_nothing);
+    tcase_add_test(tc, verdict_is_found_by_its_key_alone);
     tcase_add_test(tc, job_reads_back_and_a_terminal_one_never_changes);
     tcase_add_test(tc, jobs_are_listed_by_owner_state_and_page);
     tcase_add_test(tc, events_resume_from_a_sequence_number);
