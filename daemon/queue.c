@@ -54,7 +54,8 @@ bool queue_push(struct queue *queue, const struct queue_entry *entry)
         if (!grow((void **)&queue->users, &queue->user_capacity, queue->user_count,
                   sizeof *queue->users))
             return false;
-        queue->users[queue->user_count++] = (struct queue_user){entry->uid, queue->user_count};
+        queue->users[queue->user_count] = (struct queue_user){entry->uid, queue->user_count};
+        queue->user_count++;
     }
     queue->entries[queue->count++] = *entry;
     return true;

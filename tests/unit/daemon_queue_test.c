@@ -54,6 +54,20 @@ START_TEST(users_take_turns)
 }
 END_TEST
 
+START_TEST(newcomer_goes_before_all_who_were_served)
+{
+    for (uint64_t i = 1; i <= 6; i++)
+        push(i, 7 + (uint32_t)(i % 2), 0, 0);
+    ck_assert_uint_eq(queue_pick(&queue, 0, NULL, NULL), 1);
+    ck_assert_uint_eq(queue_pick(&queue, 0, NULL, NULL), 2);
+    push(7, 9, 0, 0);
+    push(8, 10, 0, 0);
+    ck_assert_uint_eq(queue_position(&queue, 7, 0), 1);
+    ck_assert_uint_eq(queue_position(&queue, 8, 0), 2);
+    expect_order((uint64_t[]){7, 8, 3, 4, 5, 6}, 6, 0);
+}
+END_TEST
+
 START_TEST(higher_priority_goes_first)
 {
     push(1, 7, 0, 0);
@@ -153,6 +167,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, one_user_is_served_in_order);
     tcase_add_test(tc, users_take_turns);
+    tcase_add_test(tc, newcomer_goes_before_all_who_were_served);
     tcase_add_test(tc, higher_priority_goes_first);
     tcase_add_test(tc, waiting_raises_priority_up_to_a_cap);
     tcase_add_test(tc, user_at_the_cap_is_passed_over);
