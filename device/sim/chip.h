@@ -42,11 +42,24 @@ void sim_chip_start(struct sim_chip *chip, uint32_t entry);
 
 /* Host side. Page `index` is attached memory of `bytes` (a multiple of 4096) that packets read and
  * write; device offsets follow in attach order. Marks are the HSP registers: which = 1 (GS1) or 2
- * (GS2). */
+ * (GS2). A mark lets one external sync of its group pass. GS2 then reads 0; GS1 reads 0 when all
+ * tiles have reached their next sync: the loader has a single mark for "take the batch" and "the
+ * batch is taken" [G]. */
 bool sim_chip_attach(struct sim_chip *chip, unsigned index, void *memory, uint64_t bytes);
+/* The same at a device offset of the caller's choice; NULL memory leaves a hole there. */
+bool sim_chip_map(struct sim_chip *chip, unsigned index, void *memory, uint64_t offset,
+                  uint64_t bytes);
 void sim_chip_detach_all(struct sim_chip *chip);
+/* What host packets may pass: bit p of `disabled` stops those of tiles at position p of their row
+ * (physical id & 63), a closed window stops all. A new chip stops none. */
+void sim_chip_route(struct sim_chip *chip, uint64_t disabled, bool closed);
+/* Zeroes the SRAM of all tiles. They must be stopped; sim_chip_start() comes next. */
+void sim_chip_clear(struct sim_chip *chip);
 void sim_chip_set_mark(struct sim_chip *chip, unsigned which, uint16_t value);
 uint16_t sim_chip_mark(const struct sim_chip *chip, unsigned which);
+
+/* From now on sim_chip_run() also returns, with SIM_CHIP_LIMIT, when a mark has turned 0. */
+void sim_chip_stop_on_marks(struct sim_chip *chip);
 
 /* Runs until every tile waits for the host, has faulted or ended, or the cycle limit or cancel flag
  * stops it. */

@@ -46,10 +46,13 @@ struct sim_chip {
     unsigned ready_count;
     struct settle settle;
     struct host host;
-    uint16_t marks[3];   /* by HSP group; 0 unused */
-    bool first_external; /* no external sync has completed yet */
-    uint64_t release;    /* cycle of the last global sync */
-    uint64_t limit;      /* of the run in progress */
+    uint16_t marks[3]; /* by HSP group; 0 unused */
+    uint16_t taken;    /* mark of GS1 that a sync has taken but that still shows */
+    bool application;  /* a sync of GS2 has completed since the start */
+    bool stop_on_marks, mark_cleared;
+    bool rows_changed;
+    uint64_t release; /* cycle of the last global sync */
+    uint64_t limit;   /* of the run in progress */
     const atomic_bool *cancel;
     bool faulted;
     struct sim_fault fault;
@@ -69,6 +72,8 @@ enum chip_sync {
 enum chip_sync chip_sync_resolve(struct sim_chip *chip);
 /* observe.c: sim_tile_run() for an observed tile. */
 enum sim_stop sim_observe_run(struct sim_chip *chip, struct sim_tile *tile, uint64_t limit);
+/* chip_life.c: declared rows become those that settling counts. */
+void chip_install_rows(struct sim_chip *chip);
 /* Makes a stopped tile ready. */
 void chip_make_ready(struct sim_chip *chip, unsigned tile);
 

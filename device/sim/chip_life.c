@@ -71,7 +71,8 @@ void sim_chip_destroy(struct sim_chip *chip)
 static void forget_run(struct sim_chip *chip)
 {
     chip->ready_count = 0;
-    chip->first_external = true;
+    chip->application = false;
+    chip->mark_cleared = false;
     chip->release = 0;
     chip->faulted = chip->deadlocked = false;
     chip->fault = (struct sim_fault){0};
@@ -97,6 +98,7 @@ void sim_chip_reset(struct sim_chip *chip)
     madvise(chip->sram, CHIP_SRAM, MADV_DONTNEED);
     forget_run(chip);
     memset(chip->marks, 0, sizeof chip->marks);
+    chip->taken = 0;
     for (unsigned i = 0; i < IPU21_TILES; i++)
         chip->tiles[i].rows.count = 0;
     sim_chip_detach_all(chip);
@@ -143,6 +145,7 @@ void sim_chip_declare_row(struct sim_chip *chip, unsigned tile, uint32_t address
     }
     *row = (struct settle_row){address, bytes, words};
     chip->tiles[tile].rows_sorted = false;
+    chip->rows_changed = true;
 }
 
 static int by_address(const void *a, const void *b)
@@ -151,9 +154,9 @@ static int by_address(const void *a, const void *b)
     return (x->address > y->address) - (x->address < y->address);
 }
 
-void sim_chip_start(struct sim_chip *chip, uint32_t entry)
+void chip_install_rows(struct sim_chip *chip)
 {
-    forget_run(chip);
+    chip->rows_changed = false;
     for (unsigned i = 0; i < IPU21_TILES; i++) {
         struct chip_tile *slot = &chip->tiles[i];
         if (!slot->rows_sorted && slot->rows.count != 0)
@@ -161,7 +164,15 @@ void sim_chip_start(struct sim_chip *chip, uint32_t entry)
         slot->rows_sorted = true;
         chip->settle.ports[i].rows = slot->rows.data;
         chip->settle.ports[i].row_count = slot->rows.count;
-        sim_tile_reset(slot->tile, entry, 0);
+    }
+}
+
+void sim_chip_start(struct sim_chip *chip, uint32_t entry)
+{
+    forget_run(chip);
+    chip_install_rows(chip);
+    for (unsigned i = 0; i < IPU21_TILES; i++) {
+        sim_tile_reset(chip->tiles[i].tile, entry, 0);
         chip_make_ready(chip, i);
     }
 }
@@ -180,19 +191,51 @@ bool sim_chip_attach(struct sim_chip *chip, unsigned index, void *memory, uint64
     return true;
 }
 
+bool sim_chip_map(struct sim_chip *chip, unsigned index, void *memory, uint64_t offset,
+                  uint64_t bytes)
+{
+    struct host *host = &chip->host;
+    if (index >= HOST_MAX_PAGES)
+        return false;
+    for (; host->page_count <= index; host->page_count++)
+        host->pages[host->page_count] = (struct host_page){0};
+    host->pages[index] = (struct host_page){memory, offset, memory ? bytes : 0};
+    return true;
+}
+
 void sim_chip_detach_all(struct sim_chip *chip)
 {
     chip->host.page_count = 0;
 }
 
+void sim_chip_route(struct sim_chip *chip, uint64_t disabled, bool closed)
+{
+    chip->host.disabled = disabled;
+    chip->host.closed = closed;
+}
+
+void sim_chip_clear(struct sim_chip *chip)
+{
+    madvise(chip->sram, CHIP_SRAM, MADV_DONTNEED);
+}
+
+void sim_chip_stop_on_marks(struct sim_chip *chip)
+{
+    chip->stop_on_marks = true;
+}
+
 void sim_chip_set_mark(struct sim_chip *chip, unsigned which, uint16_t value)
 {
+    if (which == 1)
+        chip->taken = 0;
     if (which == 1 || which == 2)
         chip->marks[which] = value;
 }
 
 uint16_t sim_chip_mark(const struct sim_chip *chip, unsigned which)
 {
+    if (which == 1 && chip->marks[1] == 0)
+        return chip->taken;
     return which == 1 || which == 2 ? chip->marks[which] : 0;
 }
 

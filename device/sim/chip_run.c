@@ -158,6 +158,13 @@ static enum sim_chip_state stopped(struct sim_chip *chip)
     return SIM_CHIP_FAULTED;
 }
 
+static bool mark_cleared(struct sim_chip *chip)
+{
+    bool cleared = chip->mark_cleared && chip->stop_on_marks;
+    chip->mark_cleared = false;
+    return cleared;
+}
+
 static enum sim_chip_state run_to_limit(struct sim_chip *chip)
 {
     if (chip->faulted)
@@ -175,6 +182,8 @@ static enum sim_chip_state run_to_limit(struct sim_chip *chip)
             continue;
         switch (chip_sync_resolve(chip)) {
         case CHIP_SYNC_GO:
+            if (mark_cleared(chip))
+                return SIM_CHIP_LIMIT;
             break;
         case CHIP_SYNC_HOST:
             return SIM_CHIP_WAITS_FOR_HOST;
@@ -197,10 +206,12 @@ enum sim_chip_state sim_chip_run(struct sim_chip *chip, uint64_t cycle_limit,
                                  const atomic_bool *cancel)
 {
     uint64_t stop = stop_cycle(chip);
+    if (chip->rows_changed)
+        chip_install_rows(chip);
     chip->limit = cycle_limit < stop ? cycle_limit : stop;
     chip->cancel = cancel;
     enum sim_chip_state state = run_to_limit(chip);
-    if (state != SIM_CHIP_LIMIT || chip->limit != stop)
+    if (state != SIM_CHIP_LIMIT || chip->limit != stop || sim_chip_cycle(chip) < stop)
         return state;
     if (chip->observer->stopped)
         chip->observer->stopped(chip->observer->context, chip);

@@ -2,9 +2,10 @@
  *
  * Zone 0 ends when INCOMING_DCOUNT is 0 and zone 1 when no sync is left to sit out. A global sync
  * is complete when each tile waits in it or sits it out; each tile that sits out then has one fewer
- * left. External syncs also need a mark from the host, which returns to 0 (credits [G]). The very
- * first external sync after a start answers to the mark in GS1, as the loader's final mark does
- * [G]; later ones to the mark of their own group.
+ * left. External syncs also need a mark from the host, which they take (credits [G]); the mark
+ * reads 0 from then on, that of GS1 from the next meeting on (chip.h). The first sync of GS2 after
+ * a start answers to the mark in GS1, the final one of the load [G]; all others to that of their
+ * own group.
  *
  * `sans` before other work: a tile counts as sitting out from when it stops, not from the `sans`
  * [G].
@@ -150,6 +151,22 @@ static enum chip_sync complete(struct sim_chip *chip, const struct meeting *meet
     return CHIP_SYNC_GO;
 }
 
+/* All tiles have met: what they did since the last mark of GS1 is done. */
+static void show_taken(struct sim_chip *chip)
+{
+    chip->mark_cleared = chip->mark_cleared || chip->taken != 0;
+    chip->taken = 0;
+}
+
+static void take_mark(struct sim_chip *chip, unsigned group)
+{
+    if (group == 1)
+        chip->taken = chip->marks[1];
+    else
+        chip->mark_cleared = true;
+    chip->marks[group] = 0;
+}
+
 enum chip_sync chip_sync_resolve(struct sim_chip *chip)
 {
     struct meeting meeting;
@@ -158,12 +175,14 @@ enum chip_sync chip_sync_resolve(struct sim_chip *chip)
         return CHIP_SYNC_GO;
     if (!find_meeting(chip, &meeting))
         return CHIP_SYNC_DEADLOCK;
+    show_taken(chip);
     if (meeting.zone_class == IPU21_ZONE_INTERNAL)
         return complete(chip, &meeting, IPU21_SYNC_INTERNAL);
-    unsigned group = chip->first_external ? 1 : meeting.zone_class;
+    unsigned group = chip->application ? meeting.zone_class : 1;
     if (chip->marks[group] == 0)
         return CHIP_SYNC_HOST;
-    chip->first_external = false;
-    chip->marks[group] = 0;
+    if (meeting.zone_class == 2)
+        chip->application = true;
+    take_mark(chip, group);
     return complete(chip, &meeting, IPU21_SYNC_HOST);
 }

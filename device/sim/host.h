@@ -44,6 +44,8 @@ struct host {
     unsigned page_count;
     uint64_t granted[IPU21_PHYSICAL_IDS / 64]; /* by physical id, since the last global sync */
     struct settle_list pending;                /* uint16_t logical: streams that are not empty */
+    uint64_t disabled; /* by position in the row: exchange blocks that route nothing */
+    bool closed;       /* the window to host memory (HEXOPT) is not open */
 };
 
 /* False when memory is exhausted. */

@@ -175,6 +175,16 @@ static bool parse_header(struct settle_port *port, size_t at, struct packet *p)
     return true;
 }
 
+/* Whether the block of the tile's column routes anything: facts/driver.md section 4 [G]. */
+static bool is_routed(const struct host *host, struct settle_port *port, size_t at)
+{
+    if ((host->disabled >> (port->physical & 63) & 1) != 0)
+        return refuse(port, at, "its exchange block is disabled (DCXCR)");
+    if (host->closed)
+        return refuse(port, at, "the window to host memory is closed (HEXOPT)");
+    return true;
+}
+
 static uint8_t *page_memory(const struct host *host, const struct packet *p)
 {
     for (unsigned i = 0; i < host->page_count; i++) {
@@ -281,7 +291,7 @@ static void serve_port(struct host *host, struct settle_port *port)
             at += 2;
             continue;
         }
-        if (!parse_header(port, at, &p))
+        if (!parse_header(port, at, &p) || !is_routed(host, port, at))
             return;
         bool served =
             p.kind == KIND_READ ? serve_read(host, port, at, &p) : serve_write(host, port, at, &p);
