@@ -74,6 +74,7 @@ static bool number_ports(const struct component *c, struct colouring *g)
 
 static bool allocate(struct colouring *g, uint32_t count)
 {
+    assert(g->ports != 0 && g->colours != 0 && count != 0); /* no component is empty */
     g->words = (g->colours + 63) / 64;
     g->piece = ipu_calloc((size_t)g->ports * g->colours, sizeof *g->piece);
     g->vacant = ipu_malloc((size_t)g->ports * g->words * sizeof *g->vacant);
