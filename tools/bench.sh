@@ -15,7 +15,7 @@ until "$build/ipuctl" ping >/dev/null 2>&1; do
 done
 "$build/ipuctl" workload siglip-mlp --batch 1 --tokens 17 --dim 64 --hidden 128 --blocks 3 --tiles 64 -o "$work/w.pb"
 "$build/ipuctl" submit "$work/w.pb" >/dev/null 2>&1
-for i in 1 2 3 4 5 6 7 8 9; do
+for _ in 1 2 3 4 5 6 7 8 9; do
     start=$(date +%s%N)
     "$build/ipuctl" submit "$work/w.pb" >/dev/null 2>&1
     end=$(date +%s%N)

@@ -1,11 +1,12 @@
 #!/bin/sh
-# Builds every tests/fuzz/*_fuzz.c with libFuzzer, ASan and UBSan and runs each for FUZZ_SECONDS (60). The first line of a target names the
-# module that it tests; it links the libraries up to that module. Corpora grow in build-fuzz/corpus/NAME and what was found lies in
-# build-fuzz/found/NAME. One line a target; fails when any crashed, leaked, hung (10 s for an input) or passed 2 GiB.
+# Builds every tests/fuzz/*_fuzz.c with libFuzzer, ASan and UBSan and runs each for FUZZ_SECONDS (60).
+# The first line of a target names the module that it tests; it links the libraries up to that
+# module. Corpora grow in build-fuzz/corpus/NAME and what was found lies in build-fuzz/found/NAME.
+# One line a target; fails when any crashed, leaked, hung (10 s for an input) or passed 2 GiB.
 # Arguments: names of targets; none = all.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-build=build-fuzz
+build="build-fuzz"
 seconds=${FUZZ_SECONDS:-60}
 clang=${FUZZ_CC:-clang}
 command -v "$clang" >/dev/null && "$clang" -print-file-name=libclang_rt.fuzzer-x86_64.a | grep -q / ||
@@ -29,7 +30,7 @@ build_target() { # name
     module=$(sed -n '1s,^/\* module: \([a-z0-9/]*\) \*/$,\1,p' "$source")
     [ -n "$module" ] || { echo "$source does not name its module in its first line"; return 1; }
     libs=$(libraries "$module") || return 1
-    # shellcheck disable=SC2086
+    # shellcheck disable=SC2086,SC2046 # lists of words
     make --no-print-directory -j"${FUZZ_JOBS:-$(nproc)}" BUILD=$build CC="$clang" SAN="$sanitize,fuzzer-no-link" \
         OPT="-O1 -g -fno-math-errno -ffp-contract=off" $libs &&
         "$clang" -std=c17 -O1 -g -Wall -Wextra -Wshadow -Wconversion -Werror -D_GNU_SOURCE -I. -I$build/gen \
@@ -58,6 +59,7 @@ run_target() { # name
     return 1
 }
 
+# shellcheck disable=SC2046 # a list of words
 [ $# -gt 0 ] || set -- $(ls tests/fuzz/*_fuzz.c | sed 's,.*/,,; s,_fuzz\.c$,,')
 failed=0
 mkdir -p $build

@@ -26,9 +26,8 @@ for source in "$@"; do
     # shellcheck disable=SC2086
     inputs=$(clang $flags $model -MM -MT - "$source" | sed 's/^-://' | tr -d '\\\n')
     # shellcheck disable=SC2086
-    sha256sum $inputs .clang-tidy "$command" >"$stamp.$$" || status=1
-    # shellcheck disable=SC2086
-    if clang-tidy --quiet "$source" -- $flags $model >"$stamp.log.$$" 2>/dev/null; then
+    if [ -n "$inputs" ] && sha256sum $inputs .clang-tidy "$command" >"$stamp.$$" &&
+        clang-tidy --quiet "$source" -- $flags $model >"$stamp.log.$$" 2>/dev/null; then
         mv "$stamp.$$" "$stamp"
     else
         cat "$stamp.log.$$"
