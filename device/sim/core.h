@@ -14,9 +14,10 @@
 #include <string.h>
 
 enum {
-    SIM_SCRATCH = 16, /* first scratch index of both register files */
+    SIM_SCRATCH = 16, /* first scratch index of both register files: dropped results */
+    SIM_STAGE = 20,   /* ARF: loads of a bundle that wait for its aux half, which may drop too */
     SIM_M_COUNT = 18,
-    SIM_A_COUNT = 20,
+    SIM_A_COUNT = 24,
     SIM_PAGE_BYTES = 1024,
     SIM_PAGE_WORDS = SIM_PAGE_BYTES / 4,
     SIM_REGION0_BYTES = IPU21_REGION1_BASE - IPU21_SRAM_BASE,
@@ -86,6 +87,7 @@ struct sim_context {
     uint64_t prng[2];
     uint32_t pc, next_pc;
     uint32_t repeat_first, repeat_end, repeat_left; /* repeat_end SIM_NO_REPEAT = none */
+    uint32_t repeat_last; /* REPEAT_END as get sees it: after the latest body */
     uint32_t fp_ctl, fp_sts, fp_nfmt, fp_scl, tas;
     uint32_t wsr, dbg_data, dbg_brk_id;
     uint64_t bundles;

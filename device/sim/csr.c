@@ -119,7 +119,7 @@ static int worker_get(struct sim_context *c, unsigned index, uint32_t *value)
         *value = c->repeat_first;
         return 0;
     case CSR_W_REPEAT_END:
-        *value = c->repeat_end & ~7u;
+        *value = c->repeat_last;
         return 0;
     default:
         return float_get(c, index, value);
@@ -138,8 +138,9 @@ static int worker_put(struct sim_context *c, unsigned index, uint32_t value)
     case CSR_W_REPEAT_FIRST:
         c->repeat_first = value & ~7u;
         return 0;
-    case CSR_W_REPEAT_END:
-        return 0; /* rpt sets it again before it can matter */
+    case CSR_W_REPEAT_END: /* rpt sets it again before it can matter */
+        c->repeat_last = value & ~7u;
+        return 0;
     default:
         return float_put(c, index, value);
     }
@@ -148,7 +149,7 @@ static int worker_put(struct sim_context *c, unsigned index, uint32_t value)
 static uint32_t supervisor_status(const struct sim_tile *tile)
 {
     return (tile->consensus ? 1u : 0) | (tile->exchange.ans_count != 0 ? 4u : 0) |
-           (tile->run_error ? 8u : 0);
+           (tile->run_error ? 8u : 0) | (tile->context[0].wsr & 0xf0);
 }
 
 static uint32_t context_status(const struct sim_tile *tile)

@@ -182,7 +182,7 @@ static void op_fault(struct sim_op *op, sim_exec *run, unsigned size)
 static void op_stage(struct sim_op *op, const struct isa_inst *inst)
 {
     const struct isa_form *form = &isa_forms[inst->form];
-    unsigned scratch = SIM_SCRATCH, used = 0;
+    unsigned scratch = SIM_STAGE, used = 0;
     op->shape = SIM_BUNDLE_STAGED;
     for (unsigned i = 0; i < form->operand_count; i++) {
         const struct isa_operand *operand = &form->operands[i];

@@ -60,6 +60,7 @@ static int repeat_start(struct sim_context *c, uint32_t count, uint32_t bundles)
         return sim_fault_at(c, SIM_ETYPE_INVALID_INSTR, "an rpt body must start at a multiple of 8",
                             0);
     c->repeat_first = c->next_pc;
+    c->repeat_last = end;
     c->repeat_left = count;
     if (count == 0)
         c->next_pc = end;

@@ -44,8 +44,9 @@ static inline int op_run(struct sim_context *c, const struct sim_op *op)
         return etype != 0 ? etype : op->aux.run(c, &op->aux);
     default:
         etype = op->main.run(c, &op->main);
-        if (etype == 0)
-            etype = op->aux.run(c, &op->aux);
+        if (etype != 0)
+            return etype; /* nothing was loaded */
+        etype = op->aux.run(c, &op->aux);
         if (op->commit[0].count == 2 && op->commit[1].count == 0)
             sim_set_pair(c, op->commit[0].to, sim_pair(c, op->commit[0].from));
         else
