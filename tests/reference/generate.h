@@ -18,7 +18,8 @@ struct generator {
     uint32_t at; /* address of the next word */
     /* Accumulators move as raw bits: then nothing may make a NaN in them. */
     bool raw_moves;
-    uint32_t mess; /* percent of deliberately wrong things */
+    uint32_t mess;   /* percent of deliberately wrong things */
+    unsigned lowest; /* M register that plain instructions may write */
     uint16_t main[ISA_COUNT], aux[ISA_COUNT], loads[ISA_COUNT];
     unsigned main_count, aux_count, load_count;
 };
@@ -161,7 +162,8 @@ static int32_t gen_register(struct generator *g, const struct isa_operand *o)
         return (int32_t)(random_below(&g->random, 16 / count) * count);
     if (random_chance(&g->random, 5))
         return (int32_t)(12 + random_below(&g->random, 4 / count) * count);
-    return (int32_t)(random_below(&g->random, GEN_M / count) * count);
+    unsigned low = g->lowest / count;
+    return (int32_t)((low + random_below(&g->random, GEN_M / count - low)) * count);
 }
 
 static int32_t gen_immediate(struct generator *g, const struct isa_operand *o, const char *name)
@@ -232,7 +234,7 @@ static struct isa_inst gen_aux_beside(struct generator *g, const struct isa_inst
 static uint32_t gen_place(struct generator *g, uint32_t size)
 {
     static const uint32_t windows[] = {0x58000, 0x5c000, 0x60000, 0x7bf80, 0x80000,
-                                       0x80008, 0x88000, 0x90010, 0xe7e00};
+                                       0x80008, 0x88000, 0x90010, 0xe7c00};
     uint32_t skipped = size == 16 ? 4 : 0;
     uint32_t window = windows[skipped + random_below(&g->random, 9 - skipped)];
     if (random_chance(&g->random, g->mess))
@@ -253,74 +255,90 @@ static uint32_t gen_access_size(const char *name)
     return widest / 8;
 }
 
-/* Sets the pair (and stride) of a pace instruction: three addresses, strides of a few atoms. */
-static void gen_prepare_pace(struct generator *g, const struct isa_inst *inst, unsigned pair)
+/* Address registers come in two banks, $m0:2 and $m4:6, so that two instructions of a repeat body
+ * can go on side by side. */
+enum gen_bank { GEN_BANK_LOW = 0, GEN_BANK_HIGH = 4 };
+
+/* Sets the pair and the stride of a pace instruction: three addresses, strides of a few atoms. */
+static void gen_prepare_pace(struct generator *g, struct isa_inst *inst, enum gen_bank bank)
 {
-    unsigned even = (unsigned)inst->operand[pair], stride = (unsigned)inst->operand[pair + 1];
+    const char *name = isa_forms[inst->form].mnemonic;
+    unsigned pair = strcmp(name, "st64pace") == 0 ? 1 : 2;
+    int32_t even = (int32_t)bank;
     uint32_t place[3], fields = 0;
     for (unsigned i = 0; i < 3; i++)
-        place[i] = gen_place(g, 8);
-    if (even + 1 >= GEN_M || stride >= GEN_M)
-        return;
-    gen_set(g, 7, place[0]);
-    gen_set(g, 8, place[1]);
-    gen_set(g, 9, place[2]);
-    if (even < 6)
-        gen_lone(g, GEN(TAPACK_MRPAIR_MR_MR_MR, (int32_t)even, 7, 8, 9));
-    for (unsigned i = 0; i < 2; i++)
+        place[i] = gen_place(g, i == 1 && !random_chance(&g->random, g->mess) ? 16 : 8);
+    for (unsigned i = 0; i < 3; i++) {
+        gen_set(g, (unsigned)even + i, place[i]);
         fields |= ((random_below(&g->random, 9) - 4u) & 0x3ff) << (10 * i);
-    gen_set(g, stride, fields);
+    }
+    gen_lone(g, GEN(TAPACK_MRPAIR_MR_MR_MR, even, even, even + 1, even + 2));
+    gen_set(g, (unsigned)even + 2, fields);
+    inst->operand[pair] = even;
+    inst->operand[pair + 1] = even + 2;
 }
 
-/* Registers of a memory instruction are its own: distinct, m0..m9. */
-static void gen_prepare(struct generator *g, struct isa_inst *inst)
+/* Forms with an index pointer, a base and a register of deltas. */
+static bool gen_prepare_deltas(struct generator *g, const char *name, enum gen_bank bank,
+                               uint32_t place, uint32_t delta)
+{
+    if (strncmp(name, "ldd16", 5) == 0 || strcmp(name, "ld64a32") == 0) {
+        bool upper = strcmp(name, "ldd16v2a32") == 0;
+        gen_set(g, bank, gen_place(g, 8));
+        gen_set(g, bank + 1, place);
+        gen_set(g, bank + 2, upper ? delta << 16 & 0xfffff : delta);
+        return true;
+    }
+    if (strcmp(name, "ldb16b16") == 0) {
+        gen_set(g, bank, place);
+        gen_set(g, bank + 1, delta | 2u << 16);
+        gen_set(g, bank + 2, random_below(&g->random, 1 << 16));
+        return true;
+    }
+    return false;
+}
+
+/* Gives a memory instruction its registers and sets them, right before it. */
+static void gen_prepare(struct generator *g, struct isa_inst *inst, enum gen_bank bank)
 {
     const struct isa_form *f = &isa_forms[inst->form];
     const char *name = f->mnemonic;
+    bool words = strncmp(name, "stm32", 5) == 0;
     uint32_t size = gen_access_size(name), place = gen_place(g, size);
-    uint32_t delta = random_below(&g->random, 8) * size;
+    uint32_t delta = random_below(&g->random, 8) * (words ? 1 : size);
     if (random_chance(&g->random, g->mess))
         return;
     if (strstr(name, "pace") != NULL) {
-        gen_prepare_pace(g, inst, strcmp(name, "st64pace") == 0 ? 1 : 2);
+        gen_prepare_pace(g, inst, bank);
         return;
     }
     for (unsigned i = 1; i < f->operand_count; i++)
         if (f->operands[i].kind == ISA_KIND_MR)
-            inst->operand[i] = (int32_t)((3 * i + random_below(&g->random, 3)) % GEN_M);
+            inst->operand[i] = (int32_t)(bank + i - 1);
     if (f->operands[0].kind == ISA_KIND_MR && f->operands[0].access != ISA_ACCESS_R)
-        inst->operand[0] = (int32_t)random_below(&g->random, 3);
-    if (strncmp(name, "ldd16", 5) == 0 || strcmp(name, "ld64a32") == 0) {
-        gen_set(g, (unsigned)inst->operand[1], gen_place(g, 8));
-        gen_set(g, (unsigned)inst->operand[2], place);
-        gen_set(g, (unsigned)inst->operand[3],
-                strcmp(name, "ldd16v2a32") == 0 ? delta << 16 & 0xfffff : delta);
+        inst->operand[0] = (int32_t)(bank + 3);
+    if (gen_prepare_deltas(g, name, bank, place, delta))
         return;
-    }
-    if (strcmp(name, "ldb16b16") == 0) {
-        gen_set(g, (unsigned)inst->operand[1], place);
-        gen_set(g, (unsigned)inst->operand[2], delta | 2u << 16);
-        gen_set(g, (unsigned)inst->operand[3], random_below(&g->random, 1 << 16));
-        return;
-    }
-    gen_set(g, (unsigned)inst->operand[1], place);
-    if (strncmp(name, "stm32", 5) == 0)
-        delta = random_below(&g->random, 4);
-    if (f->operands[2].kind == ISA_KIND_MR)
-        gen_set(g, (unsigned)inst->operand[2], delta);
+    gen_set(g, bank, place);
+    gen_set(g, bank + 1, delta);
     if (f->operand_count > 3 && f->operands[3].kind == ISA_KIND_MR)
-        gen_set(g, (unsigned)inst->operand[3], random_below(&g->random, 8));
-    if (f->operand_count > 3 && f->operands[3].kind != ISA_KIND_MR && inst->operand[3] > 12)
+        gen_set(g, bank + 2, random_below(&g->random, 8));
+    else if (f->operand_count > 3 && inst->operand[3] > 12)
         inst->operand[3] = (int32_t)random_below(&g->random, 12);
+}
+
+static struct isa_inst gen_memory(struct generator *g, enum gen_bank bank)
+{
+    struct isa_inst inst = gen_instruction(g, g->loads, g->load_count);
+    gen_prepare(g, &inst, bank);
+    return inst;
 }
 
 static struct isa_inst gen_main(struct generator *g)
 {
     if (random_chance(&g->random, 50))
         return gen_instruction(g, g->main, g->main_count);
-    struct isa_inst inst = gen_instruction(g, g->loads, g->load_count);
-    gen_prepare(g, &inst);
-    return inst;
+    return gen_memory(g, random_chance(&g->random, 50) ? GEN_BANK_LOW : GEN_BANK_HIGH);
 }
 
 /* --- segments --- */
@@ -405,8 +423,12 @@ static void gen_repeat(struct generator *g)
 {
     struct isa_inst body[6], rpt = GEN(RPT_ZIMM12_ZIMM8, (int32_t)random_below(&g->random, 7), 0);
     unsigned bundles = 1 + random_below(&g->random, 6);
+    /* What else is in the body leaves the address registers alone. */
+    g->lowest = 8;
     for (unsigned i = 0; i < bundles; i++)
-        body[i] = gen_main(g);
+        body[i] = i < 2 ? gen_memory(g, i == 0 ? GEN_BANK_LOW : GEN_BANK_HIGH)
+                        : gen_instruction(g, g->main, g->main_count);
+    g->lowest = 0;
     if (random_chance(&g->random, 30)) {
         gen_set(g, 9, (uint32_t)rpt.operand[0] | (random_chance(&g->random, 20) ? 0x10000 : 0));
         rpt = GEN(RPT_MR_ZIMM8, 9, 0);
@@ -507,7 +529,7 @@ static void gen_program(struct generator *g)
 {
     gen_sort_forms(g);
     g->at = GEN_CODE;
-    for (unsigned n = 3 + random_below(&g->random, 12); n > 0; n--)
+    for (unsigned n = 4 + random_below(&g->random, 24); n > 0; n--)
         if (g->at < GEN_CODE + 4 * GEN_MAX_WORDS)
             gen_segment(g);
     gen_lone(g, (struct isa_inst){.form = (uint16_t)(ISA_EXITNEG_MR + random_below(&g->random, 4)),
