@@ -120,20 +120,34 @@ static enum sim_chip_state run_observed(void)
     return sim_chip_run(chip, FAR_LIMIT, NULL);
 }
 
+/* The number in front of which `mark` stands for the first time: "TILE:CONTEXT CYCLE ...". */
+static unsigned long long number_after(const char *line, char mark)
+{
+    const char *at = strchr(line, mark);
+    ck_assert_ptr_nonnull(at);
+    char *end;
+    unsigned long long number = strtoull(at + 1, &end, 10);
+    ck_assert_msg(end > at + 1, "no number after '%c' in \"%s\"", mark, line);
+    return number;
+}
+
+static unsigned long long cycle_of(const char *line)
+{
+    return number_after(line, ' ');
+}
+
 static unsigned lines_of(unsigned context)
 {
-    unsigned count = 0, number;
+    unsigned count = 0;
     for (unsigned i = 0; i < seen.count; i++)
-        if (sscanf(seen.lines[i], "%*u:%u", &number) == 1 && number == context)
-            count++;
+        count += number_after(seen.lines[i], ':') == context;
     return count;
 }
 
 static const char *line_of(unsigned context, unsigned index)
 {
-    unsigned number;
     for (unsigned i = 0; i < seen.count; i++)
-        if (sscanf(seen.lines[i], "%*u:%u", &number) == 1 && number == context && index-- == 0)
+        if (number_after(seen.lines[i], ':') == context && index-- == 0)
             return seen.lines[i];
     return "";
 }
@@ -159,18 +173,16 @@ END_TEST
 /* Every trip of a repeat shows, six cycles apart. */
 START_TEST(each_bundle_of_each_worker_is_reported_six_cycles_apart)
 {
-    unsigned long long first, next;
     observer.tiles[5] = true;
     run_observed();
     for (unsigned w = 1; w <= 6; w++) {
         unsigned lines = lines_of(w);
         ck_assert_uint_ge(lines, 8); /* with or without a nop for alignment */
         ck_assert_uint_le(lines, 9);
-        ck_assert_int_eq(sscanf(line_of(w, 0), "%*u:%*u %llu", &first), 1);
+        unsigned long long first = cycle_of(line_of(w, 0));
         for (unsigned i = 1; i < lines; i++) {
-            ck_assert_int_eq(sscanf(line_of(w, i), "%*u:%*u %llu", &next), 1);
-            ck_assert_uint_eq(next, first + 6);
-            first = next;
+            ck_assert_uint_eq(cycle_of(line_of(w, i)), first + 6);
+            first += 6;
         }
         ck_assert_ptr_nonnull(strstr(line_of(w, lines - 1), "exitz"));
         ck_assert_ptr_nonnull(strstr(line_of(w, lines - 2), "st32step"));
@@ -244,11 +256,8 @@ START_TEST(the_chip_stops_at_the_cycle_and_can_go_on)
     observer.stop_at = 20;
     ck_assert_int_eq(run_observed(), SIM_CHIP_CANCELLED);
     ck_assert_uint_eq(seen.stops, 1);
-    for (unsigned i = 0; i < seen.count; i++) {
-        unsigned long long cycle;
-        ck_assert_int_eq(sscanf(seen.lines[i], "%*u:%*u %llu", &cycle), 1);
-        ck_assert_uint_lt(cycle, 20);
-    }
+    for (unsigned i = 0; i < seen.count; i++)
+        ck_assert_uint_lt(cycle_of(seen.lines[i]), 20);
     ck_assert_uint_eq(chip_word(chip, 9, WATCHED), 0);
     sim_chip_observe(chip, NULL);
     ck_assert_int_eq(sim_chip_run(chip, FAR_LIMIT, NULL), SIM_CHIP_WAITS_FOR_HOST);
