@@ -84,6 +84,15 @@ IPU_MUST_CHECK int ipu_watch(struct ipu_client *client, const Ipu__Rpc__Watch *r
                              ipu_event_fn *event, void *context, const Ipu__Rpc__WatchEnd **end,
                              uint64_t *next, struct ipu_error *error);
 
+/* --- testing the device --- Called once a step, and with outcome WAITING while the device is busy.
+ */
+typedef int ipu_step_fn(void *context, const Ipu__Rpc__SelftestStep *step);
+/* Steps through the device (FRAME_SELFTEST): 0 when no step failed, else the code of the first that
+ * did; IPU_ERR_BUSY when another test goes on. A nonzero result of `step` and the wake descriptor
+ * end the test. */
+IPU_MUST_CHECK int ipu_selftest(struct ipu_client *client, ipu_step_fn *step, void *context,
+                                struct ipu_error *error);
+
 /* --- submitting --- */
 struct ipu_submit {
     const char *name; /* "" or NULL = the workload's own */

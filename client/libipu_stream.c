@@ -81,6 +81,45 @@ int ipu_watch(struct ipu_client *client, const Ipu__Rpc__Watch *request, ipu_eve
     return rc ? rc : stream_events(client, call, event, context, end, next, error);
 }
 
+/* --- self-test --- */
+
+static int handle_step(const struct frame *frame, ipu_step_fn *step, void *context,
+                       struct ipu_error *error)
+{
+    ProtobufCMessage *message;
+    int rc = client_unpack(frame, &ipu__rpc__selftest_step__descriptor, &message, error);
+    if (rc)
+        return IPU_ERR_PROTOCOL;
+    rc = step(context, (const Ipu__Rpc__SelftestStep *)message);
+    scan_free(message);
+    return rc ? ipu_error_set(error, rc, "the reader of the steps ended the self-test") : 0;
+}
+
+int ipu_selftest(struct ipu_client *client, ipu_step_fn *step, void *context,
+                 struct ipu_error *error)
+{
+    uint32_t call = client_new_call(client);
+    int rc = client_send(client, IPU__RPC__FRAME_TYPE__FRAME_SELFTEST, call, NULL, 0, false, error);
+    while (rc == 0) {
+        struct frame frame;
+        bool woken = false;
+        rc = client_receive(client, call, &frame, true, &woken, error);
+        if (rc && woken)
+            client_stop(client, call);
+        if (rc || frame.type == IPU__RPC__FRAME_TYPE__REPLY_OK)
+            return rc;
+        if (frame.type != IPU__RPC__FRAME_TYPE__REPLY_SELFTEST)
+            return client_unexpected(&frame, error);
+        rc = handle_step(&frame, step, context, error);
+        if (rc && !broken(rc)) {
+            struct ipu_error copy = *error;
+            client_stop(client, call);
+            *error = copy;
+        }
+    }
+    return rc;
+}
+
 /* --- submit --- */
 
 static int send_begin(struct ipu_client *client, uint32_t call, const struct ipu_submit *submit,

@@ -128,7 +128,8 @@ static bool is_task(uint8_t type)
 {
     return type == IPU__WORKER__MESSAGE_TYPE__WORKER_COMPILE ||
            type == IPU__WORKER__MESSAGE_TYPE__WORKER_CHECK ||
-           type == IPU__WORKER__MESSAGE_TYPE__WORKER_RUN;
+           type == IPU__WORKER__MESSAGE_TYPE__WORKER_RUN ||
+           type == IPU__WORKER__MESSAGE_TYPE__WORKER_SELFTEST;
 }
 
 static void enqueue(struct child *child, const struct frame *frame)

@@ -26,19 +26,25 @@ struct worker {
     struct child *child;
     const struct engine *engine;
     long cpu_s;
-    char held[HASH_TEXT]; /* digest of `workload`, or "" */
+    const char *flag_headers; /* directory, or "" */
+    char held[HASH_TEXT];     /* digest of `workload`, or "" */
     struct buffer workload;
     pthread_mutex_t kernel_mutex; /* the compiler may look kernels up from several threads */
 };
 
 /* --- limits --- */
 
-static long option(int argc, char **argv, const char *name)
+static const char *text_option(int argc, char **argv, const char *name)
 {
     for (int i = 1; i + 1 < argc; i++)
         if (strcmp(argv[i], name) == 0)
-            return strtol(argv[i + 1], NULL, 10);
-    return 0;
+            return argv[i + 1];
+    return "";
+}
+
+static long option(int argc, char **argv, const char *name)
+{
+    return strtol(text_option(argc, argv, name), NULL, 10);
 }
 
 static void limit_process(int argc, char **argv)
@@ -217,7 +223,8 @@ static int run_compile(struct worker *worker, const Ipu__Worker__CompileTask *ta
     struct log *log = child_log(worker->child, task->log_level);
     int rc = receive_workload(worker, task->workload, task->workload_bytes, task->resident, error);
     if (rc == 0)
-        rc = worker->engine->keys(worker->workload.data, worker->workload.size, &keys, error);
+        rc = worker->engine->keys(worker->workload.data, worker->workload.size,
+                                  worker->flag_headers, &keys, error);
     if (rc)
         return rc;
     send_keys(worker, &keys);
@@ -225,6 +232,7 @@ static int run_compile(struct worker *worker, const Ipu__Worker__CompileTask *ta
     if (rc == 0 && !cached) {
         struct compile_options options = {
             .threads = task->threads,
+            .flag_headers = worker->flag_headers,
             .search_state = search.size ? search.data : NULL,
             .search_state_size = search.size,
             .cache = {find_kernel, store_kernel, worker},
@@ -339,7 +347,9 @@ static void serve(struct worker *worker, const struct child_message *message)
 
 int child_compile_main(const struct engine *engine, int argc, char **argv)
 {
-    struct worker worker = {.engine = engine, .cpu_s = option(argc, argv, "--cpu-s")};
+    struct worker worker = {.engine = engine,
+                            .cpu_s = option(argc, argv, "--cpu-s"),
+                            .flag_headers = text_option(argc, argv, "--flag-headers")};
     limit_process(argc, argv);
     if (option(argc, argv, "--sandbox"))
         child_enter_sandbox();

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "proto/scan.h"
+#include "proto/rpc.pb-c.h"
 #include "proto/worker.pb-c.h"
 
 #include <errno.h>
@@ -27,6 +28,8 @@ struct owner {
     struct child *child;
     const struct engine *engine;
     const char *device, *lock_path;
+    const char *configuration, *loader; /* files, or NULL for the defaults of the driver */
+    uint32_t flag_set;
     void *session;
     int lock_fd;
     char resident[HASH_TEXT];
@@ -40,6 +43,12 @@ static const char *option(int argc, char **argv, const char *name, const char *f
         if (strcmp(argv[i], name) == 0)
             return argv[i + 1];
     return fallback;
+}
+
+static const char *file_option(int argc, char **argv, const char *name)
+{
+    const char *path = option(argc, argv, name, "");
+    return path[0] ? path : NULL;
 }
 
 static void drop_session(struct owner *owner)
@@ -89,22 +98,29 @@ static void on_progress(void *context, const char *stage, double fraction)
     child_progress(owner->child, stage, fraction, 0, 0);
 }
 
+static struct device_options device_options(const struct owner *owner, unsigned threads,
+                                            struct log *log)
+{
+    return (struct device_options){.device = owner->device,
+                                   .configuration = owner->configuration,
+                                   .loader = owner->loader,
+                                   .flag_set = owner->flag_set,
+                                   .threads = threads,
+                                   .strict = true,
+                                   .log = log,
+                                   .cancel = child_cancel(owner->child)};
+}
+
 static int open_device(struct owner *owner, const Ipu__Worker__RunTask *task, struct log *log,
                        struct ipu_error *error)
 {
     int rc = lock_device(owner, log, error);
     if (rc || owner->session)
         return rc;
-    struct device_options options = {
-        .device = owner->device,
-        .threads = task->threads,
-        .strict = true,
-        .timeout_ms = task->phase_timeout_ms,
-        .log = log,
-        .cancel = child_cancel(owner->child),
-        .progress = on_progress,
-        .progress_context = owner,
-    };
+    struct device_options options = device_options(owner, task->threads, log);
+    options.timeout_ms = task->phase_timeout_ms;
+    options.progress = on_progress;
+    options.progress_context = owner;
     return owner->engine->device_open(&options, &owner->session, error);
 }
 
@@ -235,9 +251,58 @@ static int run_task(struct owner *owner, const Ipu__Worker__RunTask *task, struc
     return rc;
 }
 
+/* --- self-test --- */
+
+static void on_selftest_step(void *context, const struct selftest_step *step)
+{
+    struct owner *owner = context;
+    Ipu__Rpc__SelftestStep message = IPU__RPC__SELFTEST_STEP__INIT;
+    message.index = step->index;
+    message.count = step->count;
+    message.name = (char *)(uintptr_t)step->name;
+    message.outcome = (Ipu__Rpc__SelftestOutcome)step->outcome; /* numbered alike */
+    message.detail = (char *)(uintptr_t)(step->detail ? step->detail : "");
+    message.report = (char *)(uintptr_t)(step->report ? step->report : "");
+    message.milliseconds = step->milliseconds;
+    child_send_message(owner->child, IPU__WORKER__MESSAGE_TYPE__WORKER_SELFTEST_STEP,
+                       &message.base);
+}
+
+/* The test opens the device itself, so what was open is closed first. */
+static void run_selftest(struct owner *owner, const Ipu__Worker__SelftestTask *task)
+{
+    struct ipu_error error = {0};
+    Ipu__Worker__Failure end = IPU__WORKER__FAILURE__INIT;
+    struct log *log = child_log(owner->child, task->log_level);
+    struct device_options options = device_options(owner, task->threads, log);
+    drop_session(owner);
+    int rc = lock_device(owner, log, &error);
+    if (rc == 0 && !owner->engine->device_selftest)
+        rc = ipu_error_set(&error, IPU_ERR_UNSUPPORTED, "this build has no self-test");
+    else if (rc == 0)
+        rc = owner->engine->device_selftest(&options, on_selftest_step, owner, &error);
+    end.code = rc;
+    end.text = rc ? error.text : (char *)"";
+    end.detail = (char *)"";
+    child_send_message(owner->child, IPU__WORKER__MESSAGE_TYPE__WORKER_SELFTEST_END, &end.base);
+}
+
+static void serve_selftest(struct owner *owner, const struct child_message *message)
+{
+    ProtobufCMessage *task = child_unpack(message, &ipu__worker__selftest_task__descriptor);
+    if (!task)
+        _exit(71); /* the daemon sees a dead owner and says so */
+    run_selftest(owner, (Ipu__Worker__SelftestTask *)task);
+    scan_free(task);
+}
+
 static void serve(struct owner *owner, const struct child_message *message)
 {
     struct ipu_error error = {0};
+    if (message->type == IPU__WORKER__MESSAGE_TYPE__WORKER_SELFTEST) {
+        serve_selftest(owner, message);
+        return;
+    }
     if (message->type != IPU__WORKER__MESSAGE_TYPE__WORKER_RUN)
         return; /* the rest of a task that has failed already */
     ProtobufCMessage *task = child_unpack(message, &ipu__worker__run_task__descriptor);
@@ -258,6 +323,9 @@ int child_device_main(const struct engine *engine, int argc, char **argv)
         .engine = engine,
         .device = option(argc, argv, "--device", "sim"),
         .lock_path = option(argc, argv, "--lock", "device.lock"),
+        .configuration = file_option(argc, argv, "--configuration"),
+        .loader = file_option(argc, argv, "--loader"),
+        .flag_set = (uint32_t)strtoul(option(argc, argv, "--flag-set", "0"), NULL, 10),
         .lock_fd = -1,
     };
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);

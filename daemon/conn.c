@@ -46,6 +46,7 @@ static const struct request_row requests[] = {
     REQUEST(SEARCH_LIST, search_list_request, call_search_list),
     REQUEST(SEARCH_SHOW, search_request, call_search_show),
     REQUEST(SEARCH_DROP, search_request, call_search_drop),
+    EMPTY(SELFTEST, call_selftest),
 };
 
 /* --- calls --- */
@@ -72,6 +73,9 @@ static void on_reader_closed(struct storeq_op *op)
 /* Lets go of everything that a call holds; frees it unless the store has it. */
 static void release_call(struct call *call)
 {
+    if (call->testing)
+        owner_test_drop(call->daemon->owner, &call->test);
+    call->testing = false;
     watch_drop(call->watch);
     feed_drop(call->feed);
     intake_drop(call->intake);
@@ -457,13 +461,13 @@ static void tick_calls(struct conn *conn, uint64_t now)
     struct call *next;
     for (struct call *call = conn->calls; call; call = next) {
         next = call->next;
-        watching = watching || call->watch;
+        watching = watching || call->watch || call->testing;
         if (call->intake && intake_idle(call->intake) && now > call->used_ms + CONN_UPLOAD_MS)
             call_fail(call, IPU_ERR_TIMEOUT, "the upload stalled for a minute and was dropped");
     }
     if (watching && now > conn->link.sent_ms + CONN_KEEPALIVE_MS && link_queued(&conn->link) == 0)
         for (struct call *call = conn->calls; call; call = call->next)
-            if (call->watch)
+            if (call->watch || call->testing)
                 call_send(call, IPU__RPC__FRAME_TYPE__REPLY_KEEPALIVE, NULL);
 }
 

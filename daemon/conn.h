@@ -9,6 +9,7 @@
 
 #include "daemon/jobs.h"
 #include "daemon/link.h"
+#include "daemon/owner.h"
 #include "daemon/transfer.h"
 #include "daemon/watch.h"
 #include "proto/rpc.pb-c.h"
@@ -72,6 +73,8 @@ struct call {
     struct feed *feed;
     struct intake *intake;
     struct store_object workload; /* pinned once uploaded */
+    struct selftest test;
+    bool testing; /* `test` is with the device owner */
 };
 
 /* Opens a connection accepted from `listener`. NULL without memory: the connection then still waits
@@ -107,7 +110,8 @@ int call_load_job(struct store *store, struct call *call);
  */
 call_handler call_info, call_submit_begin, call_submit_end, call_watch, call_status, call_list,
     call_cancel, call_outputs, call_fetch, call_cache_stats, call_cache_list, call_cache_verify,
-    call_cache_gc, call_cache_explain, call_search_list, call_search_show, call_search_drop;
+    call_cache_gc, call_cache_explain, call_search_list, call_search_show, call_search_drop,
+    call_selftest;
 /* A chunk of an upload; raw. */
 int call_submit_chunk(struct call *call, const struct frame *frame, struct ipu_error *error);
 

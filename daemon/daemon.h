@@ -30,8 +30,10 @@ struct daemon {
     struct owner *owner;   /* device owner */
     struct server *server; /* connections */
     uint64_t started_us;
-    bool draining;  /* no new work; jobs on the device or in a check may end */
-    char build[17]; /* of this program: part of every cache key */
+    bool draining;        /* no new work; jobs on the device or in a check may end */
+    char build[17];       /* of this program: part of every cache key */
+    uint32_t flag_set;    /* of flag_headers, as device_options wants it; 0 = ours */
+    char flag_digest[65]; /* of their names and values: part of every cache key */
 };
 
 #endif

@@ -168,7 +168,7 @@ static const char *fault(void *context)
 
 const struct engine engine_production = {
     .name = "ipu21",
-    .keys = compile_keys,
+    .keys = compile_keys_for,
     .compile = compile_workload,
     .compile_free = compile_result_free,
     .check = compile_check_outputs,

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "compiler/compile.h"
 #include "device/driver/driver.h"
+#include "device/driver/selftest.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -42,8 +43,8 @@ struct engine {
     const char *name;
 
     /* The compiler: see compile.h. */
-    int (*keys)(const void *workload, size_t size, struct compile_keys *keys,
-                struct ipu_error *error);
+    int (*keys)(const void *workload, size_t size, const char *flag_headers,
+                struct compile_keys *keys, struct ipu_error *error);
     int (*compile)(const void *workload, size_t size, const struct compile_options *options,
                    struct compile_result *result, struct ipu_error *error);
     void (*compile_free)(struct compile_result *result);
@@ -66,6 +67,9 @@ struct engine {
     /* The .ipuprofile of the last run. */
     int (*device_profile)(void *session, struct buffer *out, struct ipu_error *error);
     const char *(*device_fault)(void *session);
+    /* Opens, tests and closes the device: see selftest.h. */
+    int (*device_selftest)(const struct device_options *options, selftest_callback callback,
+                           void *context, struct ipu_error *error);
 };
 
 extern const struct engine engine_production;

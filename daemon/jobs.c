@@ -244,9 +244,10 @@ void jobs_submit(struct jobs *jobs, const struct store_job *row,
     s->workload = *workload;
     s->done = done;
     s->context = context;
-    char digest[HASH_TEXT], parts[160];
+    char digest[HASH_TEXT], parts[256];
     hash_text(&workload->digest, digest);
-    int n = snprintf(parts, sizeof parts, "workload %s compiler %s", digest, jobs->daemon->build);
+    int n = snprintf(parts, sizeof parts, "workload %s compiler %s flags %s", digest,
+                     jobs->daemon->build, jobs->daemon->flag_digest);
     struct hash key;
     if (!hash_bytes(parts, (size_t)n, &key))
         memset(&key, 0, sizeof key);

@@ -16,6 +16,7 @@
 #include "daemon/owner.h"
 #include "daemon/pool.h"
 #include "daemon/server.h"
+#include "device/kernels/flag_set.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -137,6 +138,22 @@ static int find_build(struct daemon *daemon, struct ipu_error *error)
     return 0;
 }
 
+/* The numbers of the vendor's tile header, when one is configured. */
+static int find_flags(struct daemon *daemon, struct ipu_error *error)
+{
+    struct flag_set *flags = NULL;
+    const char *directory = daemon->config->flag_headers;
+    int rc = flag_set_read(directory, &flags, error);
+    if (rc == 0) {
+        daemon->flag_set = flags ? flag_set_number(flags) : 0;
+        snprintf(daemon->flag_digest, sizeof daemon->flag_digest, "%s", flag_set_digest(flags));
+    } else {
+        ipu_error_wrap(error, "flag_headers: ");
+    }
+    flag_set_free(flags);
+    return rc;
+}
+
 struct restore {
     struct store_job *rows;
     size_t count, capacity;
@@ -211,6 +228,8 @@ static int start(struct program *program, struct ipu_error *error)
         rc = server_lock(program->config.state_dir, &program->lock_fd, error);
     if (rc == 0)
         rc = find_build(daemon, error);
+    if (rc == 0)
+        rc = find_flags(daemon, error);
     if (rc == 0)
         rc = open_store(program, &restore, error);
     if (rc)

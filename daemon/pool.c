@@ -26,7 +26,7 @@ struct pool {
     uv_timer_t timer;
     bool closing;
     char memory[24], cpu[24], sandbox[24];
-    const char *arguments[14];
+    const char *arguments[16];
 };
 
 /* --- answers of the store --- */
@@ -462,9 +462,20 @@ int pool_create(struct daemon *daemon, struct pool **out, struct ipu_error *erro
     snprintf(pool->memory, sizeof pool->memory, "%ld", daemon->config->worker_memory_mib);
     snprintf(pool->cpu, sizeof pool->cpu, "%ld", daemon->config->worker_cpu_s);
     snprintf(pool->sandbox, sizeof pool->sandbox, "%ld", daemon->config->sandbox);
-    const char *arguments[] = {"ipud-compile", "--worker",   "compile", "--fd",    "3",
-                               "--memory-mib", pool->memory, "--cpu-s", pool->cpu, "--sandbox",
-                               pool->sandbox,  NULL};
+    const char *arguments[] = {"ipud-compile",
+                               "--worker",
+                               "compile",
+                               "--fd",
+                               "3",
+                               "--memory-mib",
+                               pool->memory,
+                               "--cpu-s",
+                               pool->cpu,
+                               "--sandbox",
+                               pool->sandbox,
+                               "--flag-headers",
+                               daemon->config->flag_headers,
+                               NULL};
     memcpy(pool->arguments, arguments, sizeof arguments);
     for (size_t i = 0; i < pool->count; i++) {
         struct worker *worker = &pool->workers[i];

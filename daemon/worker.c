@@ -1,10 +1,10 @@
 /* What compile workers and the device owner share: see worker.h.
  *
- * Invariants: BUSY exactly while `job` is set; at most one stream comes in at a time, and its bytes
- * reach the store in order; `settled` is called when the end message has come and every stream of
- * the task is in the store. A child that breaks the protocol, misses its heartbeat or its deadline
- * is killed, and its job is told. A process that does not get ready is tried again after a pause
- * that doubles up to 10 s.
+ * Invariants: BUSY exactly while `job` is set or a self-test goes on; at most one stream comes in
+ * at a time, and its bytes reach the store in order; `settled` is called when the end message has
+ * come and every stream of the task is in the store. A child that breaks the protocol, misses its
+ * heartbeat or its deadline is killed, and its job is told. A process that does not get ready is
+ * tried again after a pause that doubles up to 10 s.
  */
 #include "daemon/worker.h"
 
@@ -36,6 +36,8 @@ static void on_log(struct worker *worker, const Ipu__Worker__Log *log)
                                 log->phase, log->message, log->fields};
     if (worker->job)
         job_log_record(worker->job, &record);
+    else if (worker->task == WORKER_TASK_SELFTEST)
+        log_write(worker->daemon->log, &record);
 }
 
 static void on_phase(struct worker *worker, const Ipu__Worker__Phase *phase)
@@ -396,7 +398,8 @@ void worker_begin(struct worker *worker, struct job *job, enum worker_task task,
     worker->task = task;
     worker->serial++;
     worker->job = job;
-    job->worker = worker;
+    if (job)
+        job->worker = worker;
     worker->deadline_ms = uv_now(worker->daemon->loop) + (uint64_t)limit_ms;
     worker->kill_ms = 0;
     worker->has_search = false;
@@ -525,6 +528,9 @@ void worker_tick(struct worker *worker)
     } else if (worker->state == WORKER_BUSY && worker->kill_ms && now >= worker->kill_ms) {
         worker_kill(worker);
     } else if (worker->state == WORKER_BUSY && !worker->kill_ms && now >= worker->deadline_ms) {
-        jobs_stop(worker->job, JOB_STOP_TIMEOUT);
+        if (worker->job)
+            jobs_stop(worker->job, JOB_STOP_TIMEOUT);
+        else
+            worker_stop(worker);
     }
 }

@@ -11,7 +11,13 @@
 #include "daemon/transfer.h"
 
 enum worker_state { WORKER_DOWN, WORKER_STARTING, WORKER_IDLE, WORKER_BUSY, WORKER_DYING };
-enum worker_task { WORKER_NO_TASK, WORKER_TASK_COMPILE, WORKER_TASK_CHECK, WORKER_TASK_RUN };
+enum worker_task {
+    WORKER_NO_TASK,
+    WORKER_TASK_COMPILE,
+    WORKER_TASK_CHECK,
+    WORKER_TASK_RUN,
+    WORKER_TASK_SELFTEST
+};
 enum { WORKER_FEEDS = JOB_OUTPUTS + 1, WORKER_STOP_MS = 800, WORKER_BEAT_MS = 15000 };
 
 struct worker {
@@ -52,7 +58,7 @@ struct worker {
 void worker_init(struct worker *worker, struct daemon *daemon, const char *const *arguments);
 /* Starts the process when it is down and its pause has passed. */
 void worker_start(struct worker *worker);
-/* Begins a task for `job`, which has been moved to its state. */
+/* Begins a task for `job`, which has been moved to its state; a self-test has no job. */
 void worker_begin(struct worker *worker, struct job *job, enum worker_task task, long limit_ms);
 /* Queues an object to be sent as WORKER_DATA; sending starts at once. */
 void worker_feed(struct worker *worker, const struct store_object *object);

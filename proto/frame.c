@@ -16,7 +16,7 @@ enum { READ_ROOM = 64 << 10, KEEP_ROOM = 256 << 10 };
 
 int64_t frame_request_limit(uint8_t type)
 {
-    if (type < IPU__RPC__FRAME_TYPE__FRAME_HELLO || type > IPU__RPC__FRAME_TYPE__FRAME_SEARCH_DROP)
+    if (type < IPU__RPC__FRAME_TYPE__FRAME_HELLO || type > IPU__RPC__FRAME_TYPE__FRAME_SELFTEST)
         return -1;
     return type == IPU__RPC__FRAME_TYPE__FRAME_SUBMIT_CHUNK ? FRAME_BULK_LIMIT
                                                             : FRAME_CONTROL_LIMIT;
@@ -24,7 +24,7 @@ int64_t frame_request_limit(uint8_t type)
 
 int64_t frame_reply_limit(uint8_t type)
 {
-    if (type < IPU__RPC__FRAME_TYPE__REPLY_ERROR || type > IPU__RPC__FRAME_TYPE__REPLY_KEEPALIVE)
+    if (type < IPU__RPC__FRAME_TYPE__REPLY_ERROR || type > IPU__RPC__FRAME_TYPE__REPLY_SELFTEST)
         return -1;
     return FRAME_BULK_LIMIT;
 }
@@ -32,7 +32,7 @@ int64_t frame_reply_limit(uint8_t type)
 int64_t frame_worker_limit(uint8_t type)
 {
     if (type < IPU__WORKER__MESSAGE_TYPE__WORKER_COMPILE ||
-        type > IPU__WORKER__MESSAGE_TYPE__WORKER_HEARTBEAT)
+        type > IPU__WORKER__MESSAGE_TYPE__WORKER_SELFTEST_END)
         return -1;
     return 2 * FRAME_BULK_LIMIT; /* a kernel object travels inside its message */
 }

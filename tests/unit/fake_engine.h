@@ -74,9 +74,10 @@ static inline int fake_wait(const atomic_bool *cancel, bool stubborn, int ms,
     return 0;
 }
 
-static inline int fake_keys(const void *workload, size_t size, struct compile_keys *keys,
-                            struct ipu_error *error)
+static inline int fake_keys(const void *workload, size_t size, const char *flag_headers,
+                            struct compile_keys *keys, struct ipu_error *error)
 {
+    (void)flag_headers;
     struct hash hash;
     char name[129];
     fake_name(workload, size, name);
@@ -296,6 +297,42 @@ static inline const char *fake_device_fault(void *session)
     return "tile 3, worker 2, PC 0x4c100: ld32 $m0, $mzero, $m1, 0";
 }
 
+/* What $FAKE_SELFTEST says: "fail" at the second step, "crash", "hang" until cancelled, "stubborn"
+ * for ever, "slow" (300 ms), or nothing. */
+static inline int fake_selftest(const struct device_options *options, selftest_callback callback,
+                                void *context, struct ipu_error *error)
+{
+    static const char *const names[] = {"open", "reset", "kernel"};
+    const char *deed = getenv("FAKE_SELFTEST");
+    bool failed = false;
+    int rc = 0;
+    deed = deed ? deed : "";
+    fake_note("selftest", options->configuration ? options->configuration : "-");
+    for (unsigned i = 0; i < 3; i++) {
+        struct selftest_step step = {i, 3, names[i], SELFTEST_PASSED, "as expected", "", 1.5};
+        if (i == 1 && strcmp(deed, "crash") == 0)
+            abort();
+        if (i == 1 && strcmp(deed, "hang") == 0)
+            rc = fake_wait(options->cancel, false, -1, error);
+        if (i == 1 && strcmp(deed, "stubborn") == 0)
+            rc = fake_wait(options->cancel, true, -1, error);
+        if (i == 1 && strcmp(deed, "slow") == 0)
+            rc = fake_wait(options->cancel, false, 300, error);
+        if (rc)
+            return rc;
+        if (i == 1 && strcmp(deed, "fail") == 0) {
+            failed = true;
+            step.outcome = SELFTEST_FAILED;
+            step.detail = "the mailbox does not answer";
+            step.report = "expected mark 0x2000\nobserved mark 0x0000";
+        } else if (failed) {
+            step.outcome = SELFTEST_SKIPPED;
+        }
+        callback(context, &step);
+    }
+    return failed ? ipu_error_set(error, IPU_ERR_DEVICE_FAULT, "reset: the mailbox is silent") : 0;
+}
+
 static const struct engine fake_engine = {
     .name = "fake",
     .keys = fake_keys,
@@ -310,6 +347,7 @@ static const struct engine fake_engine = {
     .device_output = fake_device_output,
     .device_profile = fake_device_profile,
     .device_fault = fake_device_fault,
+    .device_selftest = fake_selftest,
 };
 
 #endif
