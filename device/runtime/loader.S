@@ -3,8 +3,8 @@
 // The autoloader puts these bytes at 0x4c000 of every tile and starts them there. An image may fill
 // all of 0x4c010..0xe7baf, so the loader must get out of its own way:
 // - What stays resident lies within frame 0 (0x4c010..0x4c3ef); the rest runs once, before the
-//   first frame comes. Frame 0 waits behind the last loadable byte. At the end a worker copies it
-//   over the resident code but for the last part, and four instructions at 0x4c000, which no image
+//   first frame comes. Frame 0 waits behind the last loadable byte. At the end it is copied over
+//   the resident code but for the last part, which does that, and four instructions at 0x4c000, which no image
 //   reaches, copy that and fall through into the image.
 // - Host words arrive in the window 0x50000..0x53fff. Frames that end up there are only noted. When
 //   all others are placed they are asked for once more and received in place: the payload of a
@@ -117,8 +117,8 @@ burst:
     shl $m3, $m3, 4
     brpos $m3, truncated
     // Frames 16 and 33, half in the window, come through its middle.
-    setzi $m6, LOADER_IMAGE + WINDOW_FIRST * LOADER_PAYLOAD
     add $m1, $m8, 0
+    setzi $m6, LOADER_IMAGE + WINDOW_FIRST * LOADER_PAYLOAD
 edge:
     ld32 $m0, $m1, $mzero, STATE_TABLE
     brz $m0, 1f
@@ -128,14 +128,14 @@ edge:
     or $m4, $m4, 0x200 | 0x2000 / 32
     call $m10, read
     setzi $m3, LOADER_WINDOW + 0x2010
-    setzi $m4, LOADER_PAYLOAD / 8
+    setzi $m7, LOADER_PAYLOAD / 16 - 1
     call $m10, copy
 1:
     add $m1, $m1, 4 * (WINDOW_LAST - WINDOW_FIRST)
-    setzi $m3, LOADER_IMAGE + WINDOW_LAST * LOADER_PAYLOAD
-    cmpeq $m4, $m6, $m3
-    add $m6, $m3, 0
-    brz $m4, edge
+    sub $m2, $m1, $m8
+    cmpult $m2, $m2, 4 * (WINDOW_LAST - WINDOW_FIRST) + 1
+    setzi $m6, LOADER_IMAGE + WINDOW_LAST * LOADER_PAYLOAD
+    brnz $m2, edge
     // Frames 17 to 32, in ascending order, in place.
     setzi $m6, LOADER_BASE + (WINDOW_FIRST + 1) * LOADER_PAYLOAD
     setzi $m1, (WINDOW_LAST - WINDOW_FIRST - 2)
@@ -165,9 +165,9 @@ inplace:
 1:
     add $m6, $m6, LOADER_PAYLOAD
     brnzdec $m1, inplace
-    setzi $m9, 0                    // only an owner counts, and it is in batch 0
     get $m3, $TILE_ID               // the scratch words are in use no longer
     st32 $m3, $m8, $mzero, STATE_ID
+    setzi $m9, 0                    // only an owner counts, and it is in batch 0
 no_frames:
     br $m13
 
@@ -235,7 +235,7 @@ execute:
     ld32 $m4, $m3, $mzero, 1        // the entry word of the image
     brz $m4, no_image
     setzi $m6, LOADER_IMAGE
-    setzi $m4, (finish - resident) / 8
+    setzi $m7, (finish - resident) / 16 - 1
     setzi $m10, finish
     bri copy
 too_early:
@@ -311,9 +311,8 @@ placed:
 
 // --- what the end needs, itself copied last -----------------------------------------------------
 
-// m4 atoms from m3 to m6, by one worker.
     .supervisor
-    .align 8
+    .align 16
 finish:
     setzi $m1, LOADER_STASH
     setzi $m0, finish - resident
@@ -321,36 +320,19 @@ finish:
     setzi $m2, finish
     setzi $m3, (resident + LOADER_PAYLOAD - finish) / 4 - 1
     bri loader_entry                // `stub` by now
+// m7 + 1 times four words from m3 on to m6 on. By the supervisor: at the end it overwrites code,
+// which the simulator would decode again for a worker at each store. Changes m2 to m7, m9.
 copy:
-    st32 $m3, $m8, $mzero, STATE_FROM
-    st32 $m6, $m8, $mzero, STATE_TO
-    st32 $m4, $m8, $mzero, STATE_ATOMS
-    setzi $m3, copy_atoms
-    setzi $m4, LOADER_STATE - LOADER_BASE
-    run $m3, $m4, 0
-    sync 2
+    ld32step $m2, $mzero, $m3+=, 1
+    ld32step $m4, $mzero, $m3+=, 1
+    ld32step $m5, $mzero, $m3+=, 1
+    ld32step $m9, $mzero, $m3+=, 1
+    st32step $m2, $mzero, $m6+=, 1
+    st32step $m4, $mzero, $m6+=, 1
+    st32step $m5, $mzero, $m6+=, 1
+    st32step $m9, $mzero, $m6+=, 1
+    brnzdec $m7, copy
     br $m10
-    .worker
-    .align 8
-copy_atoms:
-    ld32 $m0, $mvertex_base, $mzero, STATE_FROM
-    ld32 $m1, $mvertex_base, $mzero, STATE_TO
-    ld32 $m2, $mvertex_base, $mzero, STATE_ATOMS
-    .align 8
-    {
-        rpt $m2, 1
-        fnop
-    }
-    {
-        ld64step $a0:1, $mzero, $m0+=, 1
-        fnop
-    }
-    {
-        st64step $a0:1, $mzero, $m1+=, 1
-        fnop
-    }
-    exitz $mzero
-    .align 8
     .globl resident_end
 resident_end:
 

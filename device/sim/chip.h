@@ -72,6 +72,9 @@ enum sim_chip_state {
 };
 enum sim_chip_state sim_chip_run(struct sim_chip *chip, uint64_t cycle_limit,
                                  const atomic_bool *cancel);
+/* The debug interface may have ended the exception that stopped a tile: it runs on with the rest of
+ * the chip, which stands while any tile is at fault. */
+void sim_chip_continue(struct sim_chip *chip, unsigned tile);
 /* First fault by (cycle, tile), or NULL. */
 const struct sim_fault *sim_chip_fault(const struct sim_chip *chip);
 /* One line for each stopped group of tiles: state, PC; for deadlock reports. Caller frees. */

@@ -44,10 +44,10 @@ static bool observed(const struct sim_chip *chip, unsigned number)
 
 static enum sim_stop run_slices(struct sim_chip *chip, struct sim_tile *tile, unsigned number)
 {
-    for (;;) {
-        uint64_t until = sim_tile_cycle(tile) + CHIP_SLICE;
-        if (until > chip->limit)
-            until = chip->limit;
+    /* Not always from the tile's clock: it stands while the supervisor waits for workers. */
+    for (uint64_t until = sim_tile_cycle(tile);;) {
+        bool far = until < chip->limit && chip->limit - until > CHIP_SLICE;
+        until = far ? until + CHIP_SLICE : chip->limit;
         enum sim_stop stop =
             observed(chip, number) ? sim_observe_run(chip, tile, until) : sim_tile_run(tile, until);
         if (stop == SIM_STOP_LIMIT && endless_row(tile))
@@ -65,6 +65,8 @@ static void run_tile(struct sim_chip *chip, unsigned number)
         return;
     enum sim_stop stop = run_slices(chip, slot->tile, number);
     slot->cycle = sim_tile_cycle(slot->tile);
+    if (stop == SIM_STOP_LIMIT && slot->cycle < chip->limit && !cancelled(chip))
+        slot->cycle = chip->limit;
     slot->stop = stop == SIM_STOP_SYNC     ? CHIP_SYNC
                  : stop == SIM_STOP_SETTLE ? CHIP_SETTLE
                  : stop == SIM_STOP_FAULT  ? CHIP_FAULT
@@ -156,6 +158,18 @@ static enum sim_chip_state stopped(struct sim_chip *chip)
 {
     collect_faults(chip);
     return SIM_CHIP_FAULTED;
+}
+
+void sim_chip_continue(struct sim_chip *chip, unsigned tile)
+{
+    struct chip_tile *slot = &chip->tiles[tile];
+    if (slot->stop != CHIP_FAULT || sim_tile_fault(slot->tile))
+        return;
+    chip_make_ready(chip, tile);
+    chip->faulted = false;
+    for (unsigned i = 0; i < IPU21_TILES; i++)
+        if (chip->tiles[i].stop == CHIP_FAULT)
+            keep_fault(chip, sim_tile_fault(chip->tiles[i].tile));
 }
 
 static bool mark_cleared(struct sim_chip *chip)

@@ -135,6 +135,10 @@ struct sim_tile {
 
     bool waiting; /* in a sync other than LOCAL */
     unsigned zone;
+    uint8_t halted;     /* contexts stopped by an exception, bit 0 the supervisor */
+    uint8_t run_break;  /* contexts to be stopped */
+    bool break_on_sync; /* stop before each sync ... */
+    bool passes_sync;   /* ... but the next one */
     bool faulted;
     struct sim_fault fault;
 };
@@ -194,6 +198,12 @@ int sim_exchange_put(struct sim_tile *tile, unsigned index, uint32_t value);
 int sim_bad_access(struct sim_context *c, uint32_t address, uint32_t size);
 /* Records the fault of a context with its reason. */
 void sim_tile_record(struct sim_tile *tile, struct sim_context *c, enum sim_etype etype);
+
+/* --- debug.c --- */
+/* sim_tile_run() of a tile that has run-breaks. */
+enum sim_stop sim_debug_run(struct sim_tile *tile, uint64_t limit);
+/* Whether the supervisor has to stop before the sync it is about to execute. */
+bool sim_debug_stops_sync(struct sim_tile *tile);
 
 /* --- exec_amp.c --- */
 void sim_weights_widen_f16(struct sim_tile *tile);

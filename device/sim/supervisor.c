@@ -269,6 +269,10 @@ static bool step(struct sim_tile *tile, uint64_t limit, enum sim_stop *stop)
         *stop = SIM_STOP_SETTLE;
         return true;
     }
+    if (entry->kind == WORD_SYNC && tile->break_on_sync && sim_debug_stops_sync(tile)) {
+        *stop = SIM_STOP_FAULT;
+        return true;
+    }
     if (entry->kind == WORD_SYNC && entry->half.imm == IPU21_ZONE_LOCAL) {
         sync_local(tile, issue);
         return false;

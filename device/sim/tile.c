@@ -80,7 +80,8 @@ void sim_tile_reset(struct sim_tile *tile, uint32_t entry_pc, uint64_t cycle)
     tile->epoch = cycle;
     tile->stream_control = 0;
     tile->event_count = 0;
-    tile->waiting = tile->faulted = false;
+    tile->waiting = tile->faulted = tile->passes_sync = false;
+    tile->halted = 0;
     tile->fault = (struct sim_fault){0};
     tile->context[0].pc = entry_pc;
     tile->context[0].cycle = cycle;
@@ -105,6 +106,8 @@ enum sim_stop sim_tile_run(struct sim_tile *tile, uint64_t cycle_limit)
 {
     if (tile->faulted)
         return SIM_STOP_FAULT;
+    if (tile->run_break != 0 || tile->halted != 0)
+        return sim_debug_run(tile, cycle_limit);
     enum sim_stop stop = tile->context[0].active ? sim_supervisor_run(tile, cycle_limit)
                                                  : run_workers_alone(tile, cycle_limit);
     sim_code_flush(tile);
@@ -190,6 +193,7 @@ static void fault_fill(struct sim_tile *tile, const struct sim_context *c, enum 
                        uint64_t cycle)
 {
     tile->faulted = true;
+    tile->halted |= (uint8_t)(1u << c->number);
     tile->fault = (struct sim_fault){
         .etype = etype, .tile = tile->logical, .context = c->number, .pc = c->pc, .cycle = cycle};
 }
@@ -224,6 +228,7 @@ void sim_tile_raise(struct sim_tile *tile, enum sim_etype etype, unsigned receiv
                     uint64_t cycle, const char *text)
 {
     fault_fill(tile, &tile->context[0], etype, cycle);
+    tile->context[0].wsr = (uint32_t)etype << 4;
     tile->fault.receive_error = receive_error;
     fault_print(tile, text);
 }

@@ -27,7 +27,8 @@ enum sim_stop {
     SIM_STOP_SETTLE, /* has exchange events since the last release and now touches memory or starts
                         workers */
     SIM_STOP_FAULT,  /* excepted; see sim_tile_fault() */
-    SIM_STOP_LIMIT   /* ran past the cycle limit it was given */
+    SIM_STOP_LIMIT,  /* ran past the cycle limit it was given */
+    SIM_STOP_HELD    /* the debug interface holds a context: sim_tile_break() */
 };
 
 /* Tile exception types, facts/isa_semantics.md section 1. */
@@ -139,6 +140,32 @@ uint64_t sim_tile_bundles(const struct sim_tile *tile); /* issued so far */
  * words that arrive earlier meet running workers (receive error 4 of facts/exchange.md section 7).
  */
 uint64_t sim_tile_last_exit(const struct sim_tile *tile);
+
+/* --- debug --- what the host's debug interface can do to a tile that is not running just now
+ * (debug.c). Contexts as above. */
+enum sim_context_status {
+    SIM_CONTEXT_IDLE,
+    SIM_CONTEXT_ACTIVE,
+    SIM_CONTEXT_DEBUG,
+    SIM_CONTEXT_FAULT
+};
+enum sim_context_status sim_tile_status(const struct sim_tile *tile, unsigned context);
+/* Run-break: contexts of the mask stop before their next instruction, now or when they become
+ * active. While one is held the whole tile stands. */
+void sim_tile_break(struct sim_tile *tile, unsigned mask);
+/* The supervisor stops before each `sync` (BOS). */
+void sim_tile_break_on_sync(struct sim_tile *tile, bool on);
+/* Ends the exception of a context, which goes on at its PC. Exceptions of the exchange stay. */
+void sim_tile_clear(struct sim_tile *tile, unsigned context);
+/* Executes one word in a context that an exception has stopped or in an idle worker. Only plain
+ * instructions, loads, stores, branches, get, put and their like; a branch, or a put to PC, sets
+ * where the context goes on. */
+enum sim_injection { SIM_INJECTED, SIM_INJECT_REFUSED, SIM_INJECT_EXCEPTION };
+enum sim_injection sim_tile_inject(struct sim_tile *tile, unsigned context, uint32_t word);
+/* DBG_DATA, CSR 0x70, and EXCHANGE_CTL. */
+uint32_t sim_tile_debug_data(const struct sim_tile *tile);
+void sim_tile_set_debug_data(struct sim_tile *tile, uint32_t value);
+uint32_t sim_tile_exchange_control(const struct sim_tile *tile);
 
 /* For instruction tests: registers of an idle worker and a direct start without a supervisor. A
  * tile that was never reset has no running supervisor: sim_tile_run() then runs the started workers

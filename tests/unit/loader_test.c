@@ -222,6 +222,42 @@ START_TEST(short_images_differ_from_tile_to_tile)
 }
 END_TEST
 
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+START_TEST(timing)
+{
+    plan.seed = 1;
+    uint16_t indices[21] = {0};
+    for (unsigned i = 1; i < 21; i++)
+        indices[i] = (uint16_t)(60 + i);
+    for (unsigned i = 0; i < IPU21_TILES; i++)
+        plan_frames(i, indices, 21);
+    double fill = 0, run = 0, b = seconds();
+    for (unsigned batch = 0; batch < LOADER_BATCHES; batch++) {
+        double t = seconds();
+        fill_batch(batch);
+        fill += seconds() - t;
+        t = seconds();
+        ck_assert(rendezvous(board, IPU21_HOST_GS1, 1));
+        run += seconds() - t;
+    }
+    uint64_t c = sim_board_cycle(board);
+    double t = seconds();
+    ck_assert(execute());
+    run += seconds() - t;
+    double e = seconds() - t;
+    fprintf(stderr,
+            "fill %.1f ms, load %.1f ms (execute %.1f), total %.1f; bundles %llu cycles %llu\n",
+            fill * 1e3, run * 1e3, e * 1e3, (seconds() - b) * 1e3,
+            (unsigned long long)sim_chip_bundles(sim_board_chip(board)), (unsigned long long)c);
+}
+END_TEST
+
 static Suite *loader_suite(void)
 {
     Suite *suite = suite_create("loader");
@@ -229,6 +265,7 @@ static Suite *loader_suite(void)
     tcase_add_checked_fixture(loads, setup, teardown);
     tcase_set_timeout(loads, 60);
     tcase_add_test(loads, short_images_differ_from_tile_to_tile);
+    tcase_add_test(loads, timing);
     suite_add_tcase(suite, loads);
     (void)plan_random;
     (void)plan_short_for_others;
