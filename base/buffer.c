@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -125,20 +124,29 @@ static int write_all(int fd, const uint8_t *data, size_t size)
     return 0;
 }
 
+/* A new file beside `path`, with the mode that the process's mask leaves: mkostemp() would make it
+ * private, and asking for the mask means setting it, for all threads. */
+static int open_beside(const char *path, char *temporary, size_t size)
+{
+    for (unsigned attempt = 0;; attempt++) {
+        int n = snprintf(temporary, size, "%s.tmp-%ld-%u", path, (long)getpid(), attempt);
+        if (n < 0 || (size_t)n >= size)
+            return -ENAMETOOLONG;
+        int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0)
+            return fd;
+        if (errno != EEXIST || attempt == 1000)
+            return -errno;
+    }
+}
+
 int buffer_write_file(const char *path, const void *data, size_t size)
 {
     char temporary[4096];
-    int n = snprintf(temporary, sizeof temporary, "%s.tmp-XXXXXX", path);
-    if (n < 0 || (size_t)n >= sizeof temporary)
-        return -ENAMETOOLONG;
-    int fd = mkostemp(temporary, O_CLOEXEC);
+    int fd = open_beside(path, temporary, sizeof temporary);
     if (fd < 0)
-        return -errno;
+        return fd;
     int rc = write_all(fd, data, size);
-    mode_t mask = umask(022);
-    umask(mask);
-    if (rc == 0 && fchmod(fd, 0666 & ~mask) < 0)
-        rc = -errno;
     if (rc == 0 && fsync(fd) < 0)
         rc = -errno;
     if (close(fd) < 0 && rc == 0)
