@@ -5,6 +5,7 @@
  */
 #include "device/sim/float.h"
 
+#include <float.h>
 #include <math.h>
 
 static double sigmoid(double b)
@@ -12,15 +13,18 @@ static double sigmoid(double b)
     return 1 / (1 + exp(-b));
 }
 
-/* A NaN out of a number is INV, an infinity out of 0 is DIV0, out of another number OFLO. */
+/* A NaN out of a number is INV, an infinity out of 0 is DIV0. A number beyond f32 is the largest
+ * one of f32 here, so that narrowing to f16 overflows as it does for smaller ones. */
 static float apply(double (*f)(double), float b, uint32_t *flags)
 {
     float result = (float)f((double)b);
     if (sim_is_nan(result) && !sim_is_nan(b))
         *flags |= SIM_FP_INV;
-    if (sim_is_inf(result) && b == 0)
+    if (!sim_is_inf(result) || sim_is_inf(b))
+        return result;
+    if (b == 0)
         *flags |= SIM_FP_DIV0;
-    return result;
+    return b == 0 ? result : copysignf(FLT_MAX, result);
 }
 
 static int two_halves(struct sim_context *x, const struct sim_half *h, double (*f)(double))

@@ -77,9 +77,9 @@ static inline void compare_memory(struct compare_report *report, const uint8_t *
         compare_note(report, "byte", REF_SRAM + i, expected[i], found[i]);
 }
 
-/* Everything a program can change, and how it stopped. */
-static inline void compare_all(const struct ref *r, const struct sim_tile *tile,
-                               struct compare_report *report)
+/* Everything a program can change but memory, and how it stopped. */
+static inline void compare_state(const struct ref *r, const struct sim_tile *tile,
+                                 struct compare_report *report)
 {
     const struct sim_context *c = &tile->context[r->worker + 1];
     for (unsigned i = 0; i < 16; i++)
@@ -116,6 +116,12 @@ static inline void compare_all(const struct ref *r, const struct sim_tile *tile,
         compare_note(report, "fault cycle", 0, r->cycle, fault->cycle);
         compare_note(report, "fault context", 0, r->worker + 1, fault->context);
     }
+}
+
+static inline void compare_all(const struct ref *r, const struct sim_tile *tile,
+                               struct compare_report *report)
+{
+    compare_state(r, tile, report);
     compare_memory(report, r->sram, tile->sram);
 }
 

@@ -7,10 +7,9 @@
 #ifndef IPU_TESTS_REFERENCE_GENERATE_H
 #define IPU_TESTS_REFERENCE_GENERATE_H
 
-#include "tests/reference/random.h"
-#include "tests/reference/run.h"
+#include "tests/reference/values.h"
 
-enum { GEN_CODE = 0x4c100, GEN_MAX_WORDS = 900, GEN_M = 10 };
+enum { GEN_MAX_WORDS = 900, GEN_M = 10 };
 
 struct generator {
     struct random random;
@@ -25,12 +24,6 @@ struct generator {
 };
 
 /* --- which forms --- */
-
-static bool gen_raw_move(const char *name)
-{
-    return strcmp(name, "f32v2gina") == 0 || strcmp(name, "f16v4stacc") == 0 ||
-           strcmp(name, "f16v4istacc") == 0;
-}
 
 /* Writes accumulators with arithmetic. */
 static bool gen_accumulates(const char *name)
@@ -68,25 +61,6 @@ static void gen_word(struct generator *g, uint32_t word)
     g->at += 4;
 }
 
-/* The generator's own encoder: fields as the table says. */
-static uint32_t gen_encode(const struct isa_inst *inst, bool bundled)
-{
-    const struct isa_form *f = &isa_forms[inst->form];
-    uint32_t word = f->match | (bundled ? 0x80000000u : 0);
-    for (unsigned i = 0; i < f->operand_count; i++) {
-        const struct isa_operand *o = &f->operands[i];
-        uint32_t raw = (uint32_t)inst->operand[i];
-        if (o->kind == ISA_KIND_UPPR)
-            raw >>= 20;
-        if (o->kind == ISA_KIND_WADDR)
-            raw >>= 2;
-        for (unsigned k = 0; k < ISA_MAX_FIELDS && o->fields[k].width != 0; k++)
-            word |= (raw >> o->fields[k].value_low & ((1u << o->fields[k].width) - 1))
-                    << o->fields[k].bit_low;
-    }
-    return word;
-}
-
 static void gen_lone(struct generator *g, struct isa_inst inst)
 {
     gen_word(g, gen_encode(&inst, false));
@@ -97,12 +71,6 @@ static void gen_bundle(struct generator *g, struct isa_inst main, struct isa_ins
     gen_word(g, gen_encode(&main, true));
     gen_word(g, gen_encode(&aux, true));
 }
-
-#define GEN(form_, ...)                                                                            \
-    (struct isa_inst)                                                                              \
-    {                                                                                              \
-        .form = ISA_##form_, .operand = { __VA_ARGS__ }                                            \
-    }
 
 static void gen_set(struct generator *g, unsigned m, uint32_t value)
 {
@@ -121,36 +89,6 @@ static void gen_align8(struct generator *g, bool odd)
 }
 
 /* --- values and operands --- */
-
-/* An f16 that is not too large: sums and products of a few stay finite. */
-static uint32_t gen_tame_half(struct random *random)
-{
-    uint32_t bits = (uint32_t)random_next(random);
-    return (bits & 0x83ff) | (12 + (bits >> 16 & 3)) << 10;
-}
-
-static uint32_t gen_value(struct random *random)
-{
-    static const uint32_t special[] = {
-        0,          0x80000000, 0x7f800000, 0xff800000, 0x7fc00000, 0x7f800001, 0x3f800000,
-        0x00000001, 0x007fffff, 0x00800000, 0x7f7fffff, 0x477fe000, 0x477ff000, 0x477fefff,
-        0x4f000000, 0xcf000000, 0x4effffff, 0x4f800000, 0x7c007c00, 0xfc007c00, 0x7bff7bff,
-        0x7e007d01, 0x00010001, 0x03ff0400, 0x80008000, 0x33800000, 0x33000001, 0xffffffff,
-        0x7fffffff, 0x80808080, 0x7f7f7f7f, 0x00ff80ff};
-    switch (random_below(random, 8)) {
-    case 0:
-    case 1:
-        return (uint32_t)random_next(random);
-    case 2:
-        return special[random_below(random, sizeof special / sizeof special[0])];
-    case 3: /* an f32 near 1 */
-        return ((uint32_t)random_next(random) & 0x80ffffff) | 0x3f000000;
-    case 4:
-        return random_below(random, 40);
-    default:
-        return gen_tame_half(random) | gen_tame_half(random) << 16;
-    }
-}
 
 static int32_t gen_register(struct generator *g, const struct isa_operand *o)
 {
@@ -534,36 +472,6 @@ static void gen_program(struct generator *g)
             gen_segment(g);
     gen_lone(g, (struct isa_inst){.form = (uint16_t)(ISA_EXITNEG_MR + random_below(&g->random, 4)),
                                   .operand = {(int32_t)random_below(&g->random, 16)}});
-}
-
-/* A machine before the program: everything random. */
-static void gen_state(struct generator *g, struct ref *r)
-{
-    struct random *random = &g->random;
-    for (unsigned i = 0; i < 12; i++)
-        r->m[i] = gen_value(random);
-    for (unsigned i = 0; i < 14; i++)
-        r->a[i] = gen_value(random);
-    for (unsigned i = 0; i < 32; i++) {
-        uint32_t *chain = i < 16 ? r->even[i / 8 % 2] : r->odd[i / 8 % 2];
-        chain[i % 8] = gen_value(random);
-    }
-    for (unsigned i = 0; i < 64; i++)
-        r->cwei[i] = gen_value(random) | (uint64_t)gen_value(random) << 32;
-    r->prng[0] = random_next(random);
-    r->prng[1] = random_next(random);
-    r->tas = gen_value(random);
-    r->fp_nfmt = random_below(random, 2) * 2;
-    r->fp_scl = random_below(random, 64);
-    r->fp_infmt = random_below(random, 4);
-    r->fp_iscl = random_below(random, 64);
-    r->dbg_data = gen_value(random);
-    r->m[12] = gen_place(g, 4);
-    r->m[13] = gen_place(g, 4);
-    r->worker = random_below(random, 6);
-    r->cycle = r->worker;
-    r->pc = GEN_CODE;
-    r->active = true;
 }
 
 #endif

@@ -67,7 +67,7 @@ static void prepare(uint64_t seed, struct generator *g, struct ref *r)
     memset(reference_sram, 0, IPU21_SRAM_BYTES);
     fill_memory(g);
     gen_program(g);
-    gen_state(g, r);
+    gen_state(&g->random, r);
     memcpy(simulator_sram, reference_sram, IPU21_SRAM_BYTES);
     tile = sim_tile_create(7, simulator_sram);
     ck_assert_msg(tile != NULL, "seed %llu", (unsigned long long)seed);
