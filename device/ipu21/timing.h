@@ -20,11 +20,18 @@ enum {
     IPU21_SUPERVISOR_PUT = 6,    /* put to a control register [V] */
     IPU21_TIMED_BASE_PUT = 13, /* put to INCOMING_BASE/OUTGOING_BASE, in rows [M], elsewhere [I] */
     IPU21_RUNALL = 6,          /* runall, run [V] */
-    IPU21_SYNC_LOCAL = 6,      /* from the last worker's exit to the supervisor's next issue [V] */
-    IPU21_SYNC_INTERNAL =
-        90,                /* last arrival to slot 0 of every tile: PopLibs' on-chip figure [V/G] */
+    /* Launch and join. PopLibs counts 6 for the supervisor's side of each; hardware shows more than
+     * one pass through the six-deep pipeline on either side: of the GELU calls of
+     * facts/measurements.tsv (M068, M088, M092; their code is known to the instruction) 24 to 26
+     * cycles are left for the two together, of the scalar patch loop (M044, M046) 26 or more. Only
+     * the sum is measured; that the halves are equal is a guess [D/G]. */
+    IPU21_WORKER_LAUNCH = 13, /* runall issue to the first of six consecutive first slots */
+    IPU21_SYNC_LOCAL = 13,    /* from the last worker's exit to the supervisor's next issue */
+    /* Last arrival to slot 0 of every tile: what the row handoff of 177..180 cycles (M001..M005)
+     * leaves when the instructions around the row are taken off. The same value gives the phase
+     * residuals of 230 and more (M025..M032). PopLibs' 90 include the code around the sync [D]. */
+    IPU21_SYNC_INTERNAL = 31,
     IPU21_SYNC_HOST = 600, /* host sync release; not inside any measured region [G] */
-    IPU21_WORKER_LAUNCH = 6, /* runall issue to the first of six consecutive first slots [G] */
 
     /* Worker slots of multi-slot instructions (all others: 1). facts/timing_isa.md section 2. */
     IPU21_SLOTS_F32DIV = 3,

@@ -38,7 +38,7 @@ enum {
 
     /* From a sample to the next of two adjacent calls. The count is read 24 to 29 cycles after the
      * call's own cycle, in worker 0's slot. A test holds it to the simulator. */
-    RT_SAMPLE_CYCLES = 48
+    RT_SAMPLE_CYCLES = 66
 };
 
 #endif

@@ -391,7 +391,7 @@ START_TEST(running_workers_finish_before_a_global_sync_is_reported)
     ck_assert(!sim_tile_worker_active(p.tile, 5));
     ck_assert_uint_eq(sim_tile_m(p.tile, 6, 1), 99);
     ck_assert_uint_eq(sim_tile_cycle(p.tile), 12);
-    ck_assert_uint_eq(sim_tile_last_exit(p.tile), 12 + 5 + 6); /* worker 5's second slot */
+    ck_assert_uint_eq(sim_tile_last_exit(p.tile), 19 + 5 + 6); /* worker 0's second slot */
 }
 END_TEST
 
