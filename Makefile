@@ -44,7 +44,7 @@ LINK     := -Wl,--start-group $(LIBS) -Wl,--end-group
 TEST_SRC := $(wildcard tests/unit/*_test.c)
 TESTS    := $(TEST_SRC:tests/unit/%.c=$(BUILD)/tests/%)
 
-.PHONY: all test check demo bench lint asan install clean deps help quick fuzz check-long check-tests
+.PHONY: all test check demo bench lint asan install clean deps help quick fuzz check-long check-tests fidelity
 .SECONDARY:
 all: $(TOOLS)
 
@@ -53,6 +53,7 @@ help:
 	@echo "make demo       install what is missing, build, run the SigLIP MLP on the simulated device"
 	@echo "make test       install what is missing, build, run all tests"
 	@echo "make quick      the quick unit tests;  make check-long: soaks;  make fuzz: fuzzers;  make asan: tests under sanitizers"
+	@echo "make fidelity   the simulator's cycles against measurements on hardware"
 	@echo "make bench      benchmarks;  make lint: clang-format and clang-tidy;  make install DESTDIR=... PREFIX=..."
 
 # --- generated sources -------------------------------------------------------------------------------------------------------
@@ -115,6 +116,22 @@ $(BUILD)/tests/$(notdir $(basename $(1))): $(BUILD)/obj/$(basename $(1)).o $(cal
 endef
 $(foreach t,$(TEST_SRC),$(eval $(call test_rule,$(t))))
 
+# Timing held against hardware: programs with sources of their own, and a test that runs the quick part of them.
+FIDELITY     := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/fidelity/*.c)) $(BUILD)/obj/gen/fidelity_sources.o
+FIDELITY_ASM := $(wildcard tests/fidelity/*.S tests/fidelity/*.inc)
+FIDELITY_LIB := $(foreach m,$(call upto,device/sim,$(MODULES)),$(call library,$(m)))
+$(BUILD)/gen/fidelity_sources.S: $(FIDELITY_ASM) tools/embed-sources.sh
+	@mkdir -p $(@D)
+	$(Q)sh tools/embed-sources.sh $(sort $(FIDELITY_ASM)) | sed 's/source_table/fidelity_source_table/' > $@
+$(BUILD)/obj/gen/fidelity_sources.o: $(BUILD)/gen/fidelity_sources.S $(FIDELITY_ASM)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -c -I. -o $@ $<
+$(BUILD)/fidelity: $(FIDELITY) $(FIDELITY_LIB)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(FIDELITY) -Wl,--start-group $(FIDELITY_LIB) -Wl,--end-group $(PKG_LIBS)
+FIDELITY_TESTED := $(filter-out %/fidelity/fidelity.o,$(FIDELITY))
+$(BUILD)/tests/fidelity_test: LDFLAGS_ALL += $(FIDELITY_TESTED)
+$(BUILD)/tests/fidelity_test: $(FIDELITY_TESTED)
+
 # --- entry points ------------------------------------------------------------------------------------------------------------
 deps:
 	@sh tools/install-deps.sh $(APT)
@@ -130,6 +147,8 @@ demo: deps
 asan:
 	$(MAKE) BUILD=$(BUILD)-asan SAN=address,undefined OPT="-O1 -g -fno-math-errno -ffp-contract=off" check-tests
 	@sh tools/run-tests.sh $(BUILD)-asan all
+fidelity: $(BUILD)/fidelity
+	@sh tools/fidelity.sh $(BUILD)
 bench: all $(BUILD)/bench
 	@sh tools/bench.sh $(BUILD)
 lint:
