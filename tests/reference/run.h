@@ -256,11 +256,14 @@ static const struct ref_action ref_actions[] = {
  */
 static const struct ref_action *ref_action_find(unsigned form)
 {
+    static const struct ref_action *known[ISA_COUNT];
     const char *name = isa_forms[form].mnemonic;
+    if (known[form] != NULL)
+        return known[form];
     for (size_t i = 0; i < sizeof ref_actions / sizeof ref_actions[0]; i++)
         if (strcmp(ref_actions[i].mnemonic, name) == 0)
-            return &ref_actions[i];
-    return NULL;
+            known[form] = &ref_actions[i];
+    return known[form];
 }
 
 /* --- decoding --- */

@@ -383,7 +383,10 @@ START_TEST(f16_function_is_the_nearest_of_every_code)
     for (uint32_t code = 0; code < 0x10000; code++) {
         c->a[1] = code | code << 16;
         sim_handlers[functions[_i].form](c, &h);
-        uint32_t want = half_nearest((double)(float)functions[_i].f(half_value(code)));
+        double x = half_value(code), value = (double)(float)functions[_i].f(x);
+        if (isinf(value) && !isinf(x) && x != 0)
+            value = copysign(1e30, value); /* overflow: not an exact infinity */
+        uint32_t want = half_nearest(value);
         if (c->a[0] != want * 0x10001u)
             ck_abort_msg("%s %04x: %08x, expected %04x", isa_forms[functions[_i].form].mnemonic,
                          code, c->a[0], want);
