@@ -1,8 +1,8 @@
 # The measurable rules of the house style, over C sources and headers, assembly, scripts and protos.
-# usage: awk -v modules="base proto ..." -v mains="daemon/ipud.c ..." -f tools/lint-style.awk FILE...
-# Rules: 800 lines a file, 100 columns a line of code (140 in a script or a .proto, whose lines are
-# command lines and tables of fields), a comment at the top of each file, no tab or trailing blank in
-# C, no typedef of a struct, no unfinished marks, allocation only through base/alloc.h, no exit() or
+# usage: awk -v modules="base proto" -v mains="daemon/ipud.c" -f tools/lint-style.awk FILE...
+# Rules: 800 lines a file, 100 columns a line of code (150 in a script or a .proto, whose lines are
+# command lines and tables), a comment at the top of each file, no tab or trailing blank in C, no
+# typedef of a struct, no unfinished marks, allocation only through base/alloc.h, no exit() or
 # sleep() in a library, no path of one machine, and includes that follow the order of the modules (a
 # module sees itself and those before it; a program sees all).
 # The length of functions and their nesting are clang-tidy's (.clang-tidy). Exit code 1 when a rule
@@ -49,9 +49,9 @@ function check_c(code)
     gsub(/"([^"\\]|\\.)*"/, "\"\"", code)
     if (code ~ /^[ \t]*\*|^[ \t]*\/\*/)
         return
-    if (code ~ /(^|[ \t])typedef[ \t]+(struct|union)/)
+    if (code ~ /(^|[ \t])typedef[ \t]+(struct|union)/ && code !~ /\(/)
         complain("a typedef of a struct")
-    if (FILENAME ~ /^tests\// || FILENAME ~ /^base\/alloc\./)
+    if (FILENAME ~ /^tests\// || FILENAME ~ /^(base\/alloc\.|tools\/tidy-model)/)
         return
     if (code ~ /(^|[^_a-zA-Z0-9.>])(malloc|calloc|realloc|strdup|strndup|free|asprintf)\(/)
         complain("allocation goes through base/alloc.h")
@@ -92,9 +92,9 @@ FNR == 1 {
     file = FILENAME
     top = 0
     c = FILENAME ~ /\.[ch]$/
-    limit = c || FILENAME ~ /\.(S|inc|awk)$/ ? 100 : FILENAME ~ /\.def$/ ? 1000 : 140
+    limit = c || FILENAME ~ /\.(S|inc|awk)$/ ? 100 : FILENAME ~ /\.def$/ ? 1000 : 150
     if (FILENAME ~ /integration/)
-        limit = 140
+        limit = 150
 }
 FNR <= 3 { check_top() }
 length($0) > limit { complain("a line of " length($0) " columns") }

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Style and static analysis over every source of the project: clang-format, the rules of tools/lint-style.awk, shellcheck where
-# it is installed, then clang-tidy over what changed since it last passed (tools/tidy.sh). $1: build folder.
+# Style and static analysis over every source of the project: clang-format, the rules of
+# tools/lint-style.awk, shellcheck where it is installed, then clang-tidy over what changed since it
+# last passed (tools/tidy.sh). $1: build folder.
 set -u
 build=${1:-build}
 status=0

@@ -5,7 +5,8 @@
 start_daemon
 "$ipuctl" workload siglip-mlp --batch 1 --tokens 17 --dim 64 --hidden 128 --blocks 3 --tiles 64 --profile full -o "$work/w.pb"
 expect 0 "$ipuctl" submit "$work/w.pb"
-printed '^workload=siglip-mlp-f16-b1-t17-d64-h128-n3 benchmark=siglip-mlp-f16 batch=1 tokens=17 rows=17 dimension=64 hiddenDimension=128 blocks=3 biases=false '
+printed '^workload=siglip-mlp-f16-b1-t17-d64-h128-n3 benchmark=siglip-mlp-f16 batch=1 tokens=17 rows=17 '
+printed '^workload=[^ ]* .* rows=17 dimension=64 hiddenDimension=128 blocks=3 biases=false '
 printed '^profile=.* tiles=1472 samples=[1-9]'
 printed '^package=[0-9a-f]{64} tiles=1472 device=sim deviceTest=PASS$'
 cycles=$(sed -n 's/^workload=.* cycles=\([0-9]*\) .*/\1/p' "$work/out")
