@@ -4,8 +4,8 @@
 // all of 0x4c010..0xe7baf, so the loader must get out of its own way:
 // - What stays resident lies within frame 0 (0x4c010..0x4c3ef); the rest runs once, before the
 //   first frame comes. Frame 0 waits behind the last loadable byte. At the end it is copied over
-//   the resident code but for the last part, which does that, and four instructions at 0x4c000, which no image
-//   reaches, copy that and fall through into the image.
+//   the resident code but for the last part, which does that; four instructions at 0x4c000, which
+//   no image reaches, copy the rest and fall through into the image.
 // - Host words arrive in the window 0x50000..0x53fff. Frames that end up there are only noted. When
 //   all others are placed they are asked for once more and received in place: the payload of a
 //   frame read to 0x4c000 + 992 i lies where it belongs. What its header and trailer overwrite is

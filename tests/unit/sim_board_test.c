@@ -70,14 +70,14 @@ START_TEST(plain_request_succeeds)
 END_TEST
 
 static const struct {
-    uint32_t request;
     uintptr_t argument;
+    uint32_t request;
     int error;
 } refused[] = {
-    {IPU21_HOST_SET_IPU_ID, 1, -EINVAL},       {IPU21_HOST_RESET_NOTIFY, 1, -EINVAL},
-    {IPU21_HOST_SET_SECONDARY_ID, 0, -EFAULT}, {IPU21_HOST_BUFFER_ATTACH, 0, -EFAULT},
-    {IPU21_HOST_MAILBOX, 0, -EFAULT},          {IPU21_HOST_BUFFER_DETACH, 0, -EINVAL},
-    {IPU21_HOST_IOCTL(0, 0, 99), 0, -ENOTTY},  {IPU21_HOST_USER_ATTACH ^ 0x100, 0, -ENOTTY},
+    {1, IPU21_HOST_SET_IPU_ID, -EINVAL},       {1, IPU21_HOST_RESET_NOTIFY, -EINVAL},
+    {0, IPU21_HOST_SET_SECONDARY_ID, -EFAULT}, {0, IPU21_HOST_BUFFER_ATTACH, -EFAULT},
+    {0, IPU21_HOST_MAILBOX, -EFAULT},          {0, IPU21_HOST_BUFFER_DETACH, -EINVAL},
+    {0, IPU21_HOST_IOCTL(0, 0, 99), -ENOTTY},  {0, IPU21_HOST_USER_ATTACH ^ 0x100, -ENOTTY},
 };
 
 START_TEST(bad_request_is_refused)
@@ -568,35 +568,8 @@ START_TEST(stuck_loader_never_ends)
 }
 END_TEST
 
-static Suite *board_suite(void)
+static void add_device_cases(Suite *suite)
 {
-    Suite *suite = suite_create("sim_board");
-    TCase *ioctls = tcase_create("ioctls");
-    tcase_add_checked_fixture(ioctls, setup, teardown);
-    tcase_add_test(ioctls, device_belongs_to_one_process);
-    tcase_add_loop_test(ioctls, plain_request_succeeds, 0,
-                        sizeof plain_requests / sizeof *plain_requests);
-    tcase_add_loop_test(ioctls, bad_request_is_refused, 0, sizeof refused / sizeof *refused);
-    tcase_add_test(ioctls, secondary_id_is_0);
-    tcase_add_test(ioctls, unknown_mail_is_an_io_error);
-    tcase_add_test(ioctls, reset_clears_registers_marks_and_memory);
-    suite_add_tcase(suite, ioctls);
-
-    TCase *buffers = tcase_create("buffers");
-    tcase_add_checked_fixture(buffers, setup, teardown);
-    tcase_add_test(buffers, buffers_follow_each_other);
-    tcase_add_test(buffers, unsound_buffer_is_refused);
-    tcase_add_test(buffers, overlapping_buffer_is_refused);
-    tcase_add_test(buffers, detached_buffer_leaves_a_hole_of_its_size);
-    tcase_add_test(buffers, no_more_buffers_than_there_are_entries);
-    tcase_add_test(buffers, device_offsets_run_through_the_buffers);
-    tcase_add_test(buffers, buffers_outlive_a_reset);
-    tcase_add_test(buffers, detached_buffer_cannot_be_reached);
-    tcase_add_test(buffers, closed_window_passes_nothing);
-    tcase_add_loop_test(buffers, exchange_block_routes_by_its_register, 0,
-                        sizeof blocks / sizeof *blocks);
-    suite_add_tcase(suite, buffers);
-
     TCase *registers = tcase_create("registers");
     tcase_add_checked_fixture(registers, setup, teardown);
     tcase_add_test(registers, registers_without_meaning_are_storage);
@@ -634,6 +607,37 @@ static Suite *board_suite(void)
     tcase_add_test(failures, stuck_mark_never_clears);
     tcase_add_test(failures, stuck_loader_never_ends);
     suite_add_tcase(suite, failures);
+}
+
+static Suite *board_suite(void)
+{
+    Suite *suite = suite_create("sim_board");
+    TCase *ioctls = tcase_create("ioctls");
+    tcase_add_checked_fixture(ioctls, setup, teardown);
+    tcase_add_test(ioctls, device_belongs_to_one_process);
+    tcase_add_loop_test(ioctls, plain_request_succeeds, 0,
+                        sizeof plain_requests / sizeof *plain_requests);
+    tcase_add_loop_test(ioctls, bad_request_is_refused, 0, sizeof refused / sizeof *refused);
+    tcase_add_test(ioctls, secondary_id_is_0);
+    tcase_add_test(ioctls, unknown_mail_is_an_io_error);
+    tcase_add_test(ioctls, reset_clears_registers_marks_and_memory);
+    suite_add_tcase(suite, ioctls);
+
+    TCase *buffers = tcase_create("buffers");
+    tcase_add_checked_fixture(buffers, setup, teardown);
+    tcase_add_test(buffers, buffers_follow_each_other);
+    tcase_add_test(buffers, unsound_buffer_is_refused);
+    tcase_add_test(buffers, overlapping_buffer_is_refused);
+    tcase_add_test(buffers, detached_buffer_leaves_a_hole_of_its_size);
+    tcase_add_test(buffers, no_more_buffers_than_there_are_entries);
+    tcase_add_test(buffers, device_offsets_run_through_the_buffers);
+    tcase_add_test(buffers, buffers_outlive_a_reset);
+    tcase_add_test(buffers, detached_buffer_cannot_be_reached);
+    tcase_add_test(buffers, closed_window_passes_nothing);
+    tcase_add_loop_test(buffers, exchange_block_routes_by_its_register, 0,
+                        sizeof blocks / sizeof *blocks);
+    suite_add_tcase(suite, buffers);
+    add_device_cases(suite);
     return suite;
 }
 

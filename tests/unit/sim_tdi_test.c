@@ -305,13 +305,12 @@ END_TEST
 
 START_TEST(stopped_context_shows_all_registers_and_keeps_them)
 {
-    char body[1024] = "";
-    for (unsigned r = 0; r < 14; r++) {
-        char line[64];
-        snprintf(line, sizeof line, "setzi $m%u, %u\n", r, 1000 + 37 * r);
-        strcat(body, line);
-    }
-    strcat(body, ".globl stop\nstop: trap 0\nbri wait\n");
+    char body[1024];
+    size_t used = 0;
+    for (unsigned r = 0; r < 14; r++)
+        used +=
+            (size_t)snprintf(body + used, sizeof body - used, "setzi $m%u, %u\n", r, 1000 + 37 * r);
+    snprintf(body + used, sizeof body - used, ".globl stop\nstop: trap 0\nbri wait\n");
     start(on_tile(body, false));
     for (unsigned pass = 0; pass < 2; pass++) {
         for (unsigned r = 0; r < 14; r++)
