@@ -12,19 +12,12 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "compiler/codegen/kernel_cache.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* A kernel cache seen from the compiler: both may be NULL. `key` is the 64-character kernel key. */
-struct compile_cache {
-    bool (*find)(void *context, const char *key, struct buffer *object);
-    void (*store)(void *context, const char *key, const char *name, const void *object,
-                  size_t size);
-    void *context;
-};
 
 struct compile_options {
     unsigned threads; /* 0 = all cores */

@@ -21,7 +21,7 @@
 
 #include <stdatomic.h>
 
-struct compile_cache; /* compiler/compile.h */
+struct compile_cache; /* compiler/codegen/kernel_cache.h */
 struct flag_set;      /* device/kernels/flag_set.h */
 
 enum codegen_profile { CODEGEN_PROFILE_NONE, CODEGEN_PROFILE_OVERALL, CODEGEN_PROFILE_FULL };

@@ -7,7 +7,7 @@
 #include "compiler/codegen/internal.h"
 
 #include "base/alloc.h"
-#include "compiler/compile.h"
+#include "compiler/codegen/kernel_cache.h"
 #include "device/kernels/kernels.h"
 #include "device/runtime/runtime.h"
 
