@@ -8,7 +8,7 @@
 enum { GEN_CODE = 0x4c100 };
 
 /* Forms that move accumulators as raw bits. */
-static bool gen_raw_move(const char *name)
+static inline bool gen_raw_move(const char *name)
 {
     return strcmp(name, "f32v2gina") == 0 || strcmp(name, "f16v4stacc") == 0 ||
            strcmp(name, "f16v4istacc") == 0;
@@ -21,7 +21,7 @@ static bool gen_raw_move(const char *name)
     }
 
 /* The generator's own encoder: fields as the table says. */
-static uint32_t gen_encode(const struct isa_inst *inst, bool bundled)
+static inline uint32_t gen_encode(const struct isa_inst *inst, bool bundled)
 {
     const struct isa_form *f = &isa_forms[inst->form];
     uint32_t word = f->match | (bundled ? 0x80000000u : 0);
@@ -40,13 +40,13 @@ static uint32_t gen_encode(const struct isa_inst *inst, bool bundled)
 }
 
 /* An f16 that is not too large: sums and products of a few stay finite. */
-static uint32_t gen_tame_half(struct random *random)
+static inline uint32_t gen_tame_half(struct random *random)
 {
     uint32_t bits = (uint32_t)random_next(random);
     return (bits & 0x83ff) | (12 + (bits >> 16 & 3)) << 10;
 }
 
-static uint32_t gen_value(struct random *random)
+static inline uint32_t gen_value(struct random *random)
 {
     static const uint32_t special[] = {
         0,          0x80000000, 0x7f800000, 0xff800000, 0x7fc00000, 0x7f800001, 0x3f800000,
@@ -70,7 +70,7 @@ static uint32_t gen_value(struct random *random)
 }
 
 /* A machine before the program: everything random. */
-static void gen_state(struct random *random, struct ref *r)
+static inline void gen_state(struct random *random, struct ref *r)
 {
     for (unsigned i = 0; i < 12; i++)
         r->m[i] = gen_value(random);
