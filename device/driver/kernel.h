@@ -44,9 +44,17 @@ IPU_MUST_CHECK int kernel_linux_open(const char *path, struct kernel **out,
 IPU_MUST_CHECK int kernel_sim_open(const struct device_options *options, struct kernel **out,
                                    struct ipu_error *error);
 /* The simulated device's own additions, which no card has; each does nothing on another kernel. */
+struct buffer;
 struct package;
-void kernel_sim_declare(struct kernel *kernel, const struct package *package); /* strict rows */
-void kernel_sim_explain(struct kernel *kernel, const struct package *package, struct buffer *text);
+/* From now on rows of the package are counted (strict devices). After the load: the loader runs
+ * where they will lie. */
+void kernel_sim_declare(struct kernel *kernel, const struct package *package);
+/* Starts or ends the observation that the device was opened with. */
+void kernel_sim_observe(struct kernel *kernel, bool on);
+/* Appends the simulator's own account of a fault or deadlock, and where the tiles are. */
+void kernel_sim_explain(struct kernel *kernel, struct buffer *text);
+/* The same in a sentence: IPU_ERR_DEVICE_FAULT for a fault or deadlock, 0 for neither. */
+int kernel_sim_verdict(struct kernel *kernel, struct ipu_error *error);
 uint64_t kernel_sim_bundles(struct kernel *kernel);
 
 #endif

@@ -122,7 +122,7 @@ static bool add_head(struct build *b, const struct device_summary *summary)
     p->version = PROFILE_VERSION;
     p->compiler = text(b, info->compiler);
     p->workload = text(b, info->workload);
-    p->device = text(b, b->session->transport->name);
+    p->device = text(b, card_name(&b->session->card));
     p->package.len = HASH_BYTES;
     p->package.data = arena_memdup(b->arena, digest->bytes, HASH_BYTES);
     p->clock_hz = info->clock_hz;

@@ -1,11 +1,15 @@
 /* Sessions: opening, loading, running, results (device/driver/driver.h).
  *
- * A package is resident from a successful load until something fails; then the next load resets the
- * device and starts over.
+ * A package is resident from a successful load until something fails. Every
+ * load begins with a device that has just been reset and configured: there is
+ * no partial reset of tiles (facts/driver.md section 5).
  */
 #include "device/driver/session.h"
 
 #include "device/driver/call.h"
+#include "device/driver/explain.h"
+#include "device/driver/hostx.h"
+#include "device/driver/load.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -33,53 +37,85 @@ static double milliseconds_since(uint64_t begin)
 
 /* --- opening --- */
 
-static int allocate_pages(struct device_session *session, struct ipu_error *error)
+static int map_memory(size_t bytes, uint8_t **out, struct ipu_error *error)
 {
-    session->page_bytes = SESSION_COMMAND_PAGE + (size_t)IPU21_TILES * PACKAGE_PAGE_BYTES;
-    void *pages =
-        mmap(NULL, session->page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (pages == MAP_FAILED)
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
         return ipu_error_set(error, IPU_ERR_NO_MEMORY, "no memory for %zu bytes of host pages",
-                             session->page_bytes);
-    session->pages = pages;
+                             bytes);
+    *out = memory;
     return 0;
 }
 
-static int open_transport(struct device_session *session, struct ipu_error *error)
+static int allocate_pages(struct device_session *session, struct ipu_error *error)
 {
-    const char *device = session->options.device ? session->options.device : "sim";
-    log_event(log_of(session), LOG_LEVEL_INFO, "", "opening IPU device", "path=\"%s\"", device);
-    if (strcmp(device, "sim") != 0)
-        return ipu_error_set(error, IPU_ERR_UNSUPPORTED,
-                             "device %s: only the simulated device \"sim\" can be opened", device);
-    int code = transport_sim_open(&session->options, &session->transport, error);
+    session->page_bytes = SESSION_COMMAND_PAGE + (size_t)IPU21_TILES * PACKAGE_PAGE_BYTES;
+    int code = map_memory(session->page_bytes, &session->pages, error);
+    return code == 0 ? map_memory(FRAMES_BUFFER, &session->frames, error) : code;
+}
+
+/* Reset and configuration: what every load begins with. */
+int session_initialize(struct device_session *session, struct ipu_error *error)
+{
+    log_event(log_of(session), LOG_LEVEL_INFO, "", "initializing IPU device", "%s", "");
+    session->fresh = false;
+    int code = boot_reset(&session->card, error);
+    if (code == 0)
+        code = boot_configure(&session->card, &session->configuration, error);
     if (code != 0)
         return code;
-    log_event(log_of(session), LOG_LEVEL_INFO, "", "IPU device attached", "path=%s", device);
-    log_event(log_of(session), LOG_LEVEL_INFO, "", "initializing IPU device", "%s", "");
-    code = session->transport->ops->reset(session->transport, error);
+    session->fresh = true;
+    log_event(log_of(session), LOG_LEVEL_INFO, "", "IPU device initialized", "%s", "");
+    return 0;
+}
+
+static int open_card(struct device_session *session, struct ipu_error *error)
+{
+    const char *device = session->options.device;
+    log_event(log_of(session), LOG_LEVEL_INFO, "", "opening IPU device", "path=\"%s\"", device);
+    int code = card_open(&session->card, &session->options, error);
     if (code == 0)
-        log_event(log_of(session), LOG_LEVEL_INFO, "", "IPU device initialized", "%s", "");
+        log_event(log_of(session), LOG_LEVEL_INFO, "", "IPU device attached", "path=%s", device);
     return code;
 }
 
-int device_open(const struct device_options *options, struct device_session **out,
-                struct ipu_error *error)
+int session_open(const struct device_options *options, struct device_session **out,
+                 struct ipu_error *error)
 {
     struct device_session *session = ipu_calloc(1, sizeof *session);
     *out = NULL;
     if (!session)
         return ipu_error_set(error, IPU_ERR_NO_MEMORY, "no memory for a device session");
     session->options = *options;
-    int code = open_transport(session, error);
+    if (!session->options.device)
+        session->options.device = "sim";
+    int code = boot_configuration(options, &session->configuration, error);
+    if (code == 0)
+        code = boot_loader_read(options->loader, &session->loader, error);
     if (code == 0)
         code = allocate_pages(session, error);
+    if (code == 0)
+        code = open_card(session, error);
     if (code != 0) {
         device_close(session);
         return code;
     }
     *out = session;
     return 0;
+}
+
+int device_open(const struct device_options *options, struct device_session **out,
+                struct ipu_error *error)
+{
+    int code = session_open(options, out, error);
+    if (code == 0)
+        code = session_initialize(*out, error);
+    if (code != 0) {
+        device_close(*out);
+        *out = NULL;
+    }
+    return code;
 }
 
 static void forget_package(struct device_session *session)
@@ -96,15 +132,34 @@ void device_close(struct device_session *session)
     if (!session)
         return;
     forget_package(session);
-    if (session->transport)
-        session->transport->ops->close(session->transport);
+    card_close(&session->card);
     if (session->pages)
         munmap(session->pages, session->page_bytes);
+    if (session->frames)
+        munmap(session->frames, FRAMES_BUFFER);
+    configuration_free(&session->configuration);
     buffer_free(&session->report);
     ipu_free(session);
 }
 
 /* --- failing --- */
+
+/* What the device can tell about a stop is worth more than that a mark did not
+ * clear. */
+static int explain(struct device_session *session, int code, const char *what,
+                   struct ipu_error *error)
+{
+    struct explain_summary summary;
+    struct ipu_error plain = error ? *error : (struct ipu_error){.text = "device fault"};
+    struct buffer *report = &session->report;
+    buffer_printf(report, "%s: %s\n", what, plain.text);
+    explain_device(&session->card, session->package, report, &summary);
+    kernel_sim_explain(session->card.kernel, report);
+    buffer_append_zero(report, 1);
+    if (code != IPU_ERR_TIMEOUT || summary.contexts == 0)
+        return code;
+    return ipu_error_set(error, IPU_ERR_DEVICE_FAULT, "%s; %s", plain.text, summary.first);
+}
 
 /* Keeps the long explanation; the device has to be loaded again. */
 static int fail(struct device_session *session, int code, const char *what, struct ipu_error *error)
@@ -112,11 +167,8 @@ static int fail(struct device_session *session, int code, const char *what, stru
     session->ready = false;
     session->report.size = 0;
     session->report.failed = false;
-    if (code == IPU_ERR_DEVICE_FAULT || code == IPU_ERR_TIMEOUT) {
-        buffer_printf(&session->report, "%s: %s\n", what, error ? error->text : "device fault");
-        session->transport->ops->explain(session->transport, session->package, &session->report);
-        buffer_append_zero(&session->report, 1);
-    }
+    if (code == IPU_ERR_DEVICE_FAULT || code == IPU_ERR_TIMEOUT)
+        code = explain(session, code, what, error);
     ipu_error_wrap(error, "%s: ", what);
     return code;
 }
@@ -144,22 +196,14 @@ static int begin_streams(struct device_session *session, const struct package *p
 static int load_tiles(struct device_session *session, const struct package *package,
                       struct ipu_error *error)
 {
-    struct transport *t = session->transport;
-    const struct package_info *info = package_get_info(package);
     log_event(log_of(session), LOG_LEVEL_INFO, "", "loading application",
-              "tile_count=%d final_mark=%u", IPU21_TILES, info->final_mark);
+              "tile_count=%d final_mark=%u", IPU21_TILES, package_get_info(package)->final_mark);
     session_progress(session, "load", 0.0);
-    int code = t->ops->reset(t, error);
+    session->fresh = false;
+    int code = boot_autoload(&session->card, &session->loader, error);
     if (code == 0)
-        code = t->ops->load(t, package, error);
-    if (code == 0)
-        code = t->ops->start(t, info->entry, error);
-    t->ops->begin(t, SESSION_DEFAULT_CYCLES);
-    if (code == 0)
-        code = t->ops->mark_write(t, TRANSPORT_GS1, (uint16_t)info->final_mark, error);
-    if (code == 0)
-        code = t->ops->mark_wait(t, TRANSPORT_GS1, session->options.timeout_ms,
-                                 session->options.cancel, error);
+        code =
+            load_application(&session->card, package, session->loader.own, session->frames, error);
     if (code != 0)
         return code;
     session_progress(session, "load", 1.0);
@@ -172,27 +216,20 @@ static int load_tiles(struct device_session *session, const struct package *pack
 static int start_exchange(struct device_session *session, const struct package *package,
                           struct ipu_error *error)
 {
-    struct transport *t = session->transport;
+    struct hostx_page pages[] = {
+        {session->pages, SESSION_COMMAND_PAGE},
+        {session->pages + SESSION_COMMAND_PAGE, IPU21_TILES * PACKAGE_PAGE_BYTES}};
     log_event(log_of(session), LOG_LEVEL_INFO, "", "starting host exchange session",
               "startup_mark=%u", package_get_info(package)->final_mark);
-    t->ops->detach_all(t);
-    log_event(log_of(session), LOG_LEVEL_INFO, "", "attaching host exchange pages", "pages=%d", 2);
     memset(session->pages, 0, SESSION_COMMAND_PAGE);
-    int code = t->ops->attach(t, 0, session->pages, SESSION_COMMAND_PAGE, error);
-    if (code == 0)
-        code = t->ops->attach(t, 1, session->pages + SESSION_COMMAND_PAGE,
-                              (uint64_t)IPU21_TILES * PACKAGE_PAGE_BYTES, error);
-    if (code == 0)
-        code = t->ops->mark_write(t, TRANSPORT_GS2, 1, error);
-    if (code == 0)
-        code = t->ops->mark_wait(t, TRANSPORT_GS2, session->options.timeout_ms,
-                                 session->options.cancel, error);
+    int code = hostx_start(&session->card, pages, sizeof pages / sizeof *pages, error);
     if (code == 0)
         log_event(log_of(session), LOG_LEVEL_INFO, "", "host exchange session started", "%s", "");
     return code;
 }
 
-/* Inputs of the new package replace what callers had set; its bytes are already on the device. */
+/* Inputs of the new package replace what callers had set; its bytes are already
+ * on the device. */
 static int reuse(struct device_session *session, const struct package *package,
                  struct ipu_error *error)
 {
@@ -204,7 +241,8 @@ static int reuse(struct device_session *session, const struct package *package,
     return code;
 }
 
-/* Code whose AMP and SLIC numbers are of another set would compute something else without a fault.
+/* Code whose AMP and SLIC numbers are of another set would compute something
+ * else without a fault.
  */
 int device_check_flags(const struct device_options *options, const struct package *package,
                        struct ipu_error *error)
@@ -233,21 +271,13 @@ int device_check_flags(const struct device_options *options, const struct packag
                          set, device, accepted);
 }
 
-int device_load(struct device_session *session, const struct package *package,
-                struct ipu_error *error)
+static int load_and_start(struct device_session *session, const struct package *package,
+                          struct ipu_error *error)
 {
-    if (same_package(session, package))
-        return reuse(session, package, error);
-    int code = device_check_flags(&session->options, package, error);
-    if (code != 0)
-        return code;
     uint64_t begin = clock_ns();
-    forget_package(session);
-    session->package = package;
-    session->report.size = 0;
-    code = begin_streams(session, package, error);
+    int code = session->fresh ? 0 : session_initialize(session, error);
     if (code != 0)
-        return code;
+        return fail(session, code, "initializing the device", error);
     code = load_tiles(session, package, error);
     if (code != 0)
         return fail(session, code, "loading the application", error);
@@ -260,6 +290,25 @@ int device_load(struct device_session *session, const struct package *package,
     if (code != 0)
         return fail(session, code, "initializing the application", error);
     session->initialize_ms = milliseconds_since(begin);
+    return 0;
+}
+
+int device_load(struct device_session *session, const struct package *package,
+                struct ipu_error *error)
+{
+    if (same_package(session, package))
+        return reuse(session, package, error);
+    int code = device_check_flags(&session->options, package, error);
+    if (code != 0)
+        return code;
+    forget_package(session);
+    session->package = package;
+    session->report.size = 0;
+    code = begin_streams(session, package, error);
+    if (code == 0)
+        code = load_and_start(session, package, error);
+    if (code != 0)
+        return code;
     session->resident = *package_digest(package);
     session->ready = true;
     return 0;
@@ -294,8 +343,9 @@ static uint32_t sample_word(const struct device_session *session,
     return word;
 }
 
-/* Cycles of a tile: last sample minus first one, which survives a wrap of the counter. Tiles that
- * do not execute the workload may have samples too; they do not count. */
+/* Cycles of a tile: last sample minus first one, which survives a wrap of the
+ * counter. Tiles that do not execute the workload may have samples too; they do
+ * not count. */
 static void summarize(struct device_session *session, struct device_summary *summary)
 {
     size_t count;
@@ -321,15 +371,15 @@ int device_run(struct device_session *session, struct device_summary *summary,
                                        .initialize_ms = session->initialize_ms};
     if (!session->ready)
         return ipu_error_set(error, IPU_ERR_INVALID, "no package is loaded and ready to run");
-    struct transport *t = session->transport;
-    uint64_t begin = clock_ns(), bundles = t->ops->bundles(t);
+    struct kernel *kernel = session->card.kernel;
+    uint64_t begin = clock_ns(), bundles = kernel_sim_bundles(kernel);
     session->has_run = false;
     session->report.size = 0;
     int code = call_run(session, PACKAGE_RUN, error);
     if (code != 0)
         return fail(session, code, "running the application", error);
     summary->run_ms = milliseconds_since(begin);
-    summary->bundles = t->ops->bundles(t) - bundles;
+    summary->bundles = kernel_sim_bundles(kernel) - bundles;
     code = stream_gather(&session->outputs, session->package, &session->streams, error);
     if (code == IPU_ERR_DEVICE_FAULT)
         return fail(session, code, "reading the outputs", error);

@@ -2,24 +2,29 @@
 #ifndef IPU_DRIVER_SESSION_H
 #define IPU_DRIVER_SESSION_H
 
+#include "device/driver/boot.h"
+#include "device/driver/card.h"
+#include "device/driver/configuration.h"
 #include "device/driver/driver.h"
 #include "device/driver/stream.h"
-#include "device/driver/transport.h"
 
 #include "base/buffer.h"
 
 enum { SESSION_COMMAND_PAGE = 4096 /* bytes of page 0 */ };
-#define SESSION_DEFAULT_CYCLES (UINT64_C(1) << 36)
 
 struct device_session {
     struct device_options options;
-    struct transport *transport;
+    struct card card;
+    struct configuration configuration;
+    struct boot_loader loader;
+    bool fresh;                    /* reset and configured, nothing loaded */
     const struct package *package; /* loaded, or NULL */
     struct hash resident;          /* digest of what is on the device; meaningful when `ready` */
     bool ready;                    /* loaded, initialised and waiting for a run */
     bool has_run;
     uint8_t *pages; /* page 0, then page 1: both attached */
     size_t page_bytes;
+    uint8_t *frames;                 /* what the secondary loader reads: FRAMES_BUFFER bytes */
     struct stream_contents contents; /* of inputs and parameters, by tensor */
     struct stream_store streams;     /* output pages of the last run, by tile */
     struct stream_outputs outputs;   /* gathered tensors, by tensor */
@@ -27,6 +32,11 @@ struct device_session {
     double load_ms, initialize_ms;
 };
 
+/* As device_open(), without reset and configuration. */
+IPU_MUST_CHECK int session_open(const struct device_options *options, struct device_session **out,
+                                struct ipu_error *error);
+/* Reset and configuration: what a load begins with. */
+IPU_MUST_CHECK int session_initialize(struct device_session *session, struct ipu_error *error);
 void session_progress(const struct device_session *session, const char *stage, double fraction);
 
 #endif

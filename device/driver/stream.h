@@ -51,7 +51,7 @@ IPU_MUST_CHECK int stream_store_begin(struct stream_store *store, const struct p
                                       struct ipu_error *error);
 void stream_store_end(struct stream_store *store);
 /* Overwrites the pages that output batch `batch` will fill with a pattern, so that bytes a tile
- * fails to write are not taken for its output. */
+ * fails to write are not taken for its output. The device must not be using the pages. */
 void stream_poison(const struct stream_store *store, uint32_t batch, uint8_t *pages);
 void stream_take(struct stream_store *store, uint32_t batch, const uint8_t *pages);
 

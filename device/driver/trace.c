@@ -1,14 +1,14 @@
 /* Observations of a simulated device as lines of text.
  *
- * issue:   cycle tile context pc (symbol+offset) instruction | registers that changed
- * watch:   the word, both values, the cycle and who wrote it
- * stop:    every context of every traced tile
- * Values are hexadecimal. Nothing here can fail but the parsing of arguments.
+ * issue:   cycle tile context pc (symbol+offset) instruction | registers that
+ * changed watch:   the word, both values, the cycle and who wrote it stop:
+ * every context of every traced tile Values are hexadecimal. Nothing here can
+ * fail but the parsing of arguments.
  */
 #include "device/driver/trace.h"
 
 #include "device/asm/asm.h"
-#include "device/driver/transport.h"
+#include "device/driver/explain.h"
 #include "device/sim/tile.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ static void context_name(unsigned context, char *text, size_t size)
 static void print_place(struct trace *trace, uint32_t pc)
 {
     char symbol[128];
-    transport_symbol(trace->package, pc, symbol, sizeof symbol);
+    explain_symbol(trace->package, pc, symbol, sizeof symbol);
     fprintf(trace->out, "0x%05x", pc);
     if (symbol[0] != '\0')
         fprintf(trace->out, " (%s)", symbol);
@@ -57,7 +57,7 @@ static void print_change(void *context, const struct sim_change *change)
     struct trace *trace = context;
     char who[24], symbol[128];
     context_name(change->context, who, sizeof who);
-    transport_symbol(trace->package, change->address, symbol, sizeof symbol);
+    explain_symbol(trace->package, change->address, symbol, sizeof symbol);
     fprintf(trace->out, "%" PRIu64 " tile %u watch 0x%05x%s%s%s: 0x%08x -> 0x%08x by %s",
             change->cycle, change->tile, change->address, symbol[0] ? " (" : "", symbol,
             symbol[0] ? ")" : "", change->before, change->after, who);

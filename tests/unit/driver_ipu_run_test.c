@@ -209,7 +209,7 @@ START_TEST(unknown_names_exit_with_2)
     ck_assert_int_eq(call(package_path, text, NULL, NULL, NULL), 2);
     ck_assert(printed(&err, "no input called z"));
     ck_assert_int_eq(call(package_path, "--device=/dev/ipu0", NULL, NULL, NULL), 2);
-    ck_assert(printed(&err, "only the simulated device"));
+    ck_assert(printed(&err, "/dev/ipu0 needs a configuration file"));
 }
 END_TEST
 

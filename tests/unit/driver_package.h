@@ -173,6 +173,7 @@ static void add_tile(struct package *p, unsigned tile, enum mode mode)
     bool idle = tile != FIRST && tile != SECOND && tile != owner_of(SECOND);
     /* The start sequence: final mark, then the session. */
     emit(code, ipu21_sync(IPU21_ZONE_INTERNAL));
+    emit_set(code, IPU21_CSR_OUTGOING_BASE, 0); /* the loader leaves its own */
     emit(code, ipu21_sync(IPU21_ZONE_HOST));
     emit(code, ipu21_sync(IPU21_ZONE_HOST));
     uint32_t loop = here(code);
@@ -182,8 +183,12 @@ static void add_tile(struct package *p, unsigned tile, enum mode mode)
     } else {
         emit_program(&image, tile, mode);
     }
-    int blob = package_add_blob(p, code->words, 4 * code->count);
-    ck_assert_int_ge(package_add_segment(p, tile, ENTRY, blob, 0, 4 * code->count), 0);
+    /* The loader falls through the word before the entry. */
+    static uint32_t whole[1 + CODE_WORDS];
+    whole[0] = ipu21_delay(1);
+    memcpy(whole + 1, code->words, 4 * code->count);
+    int blob = package_add_blob(p, whole, 4 * code->count + 4);
+    ck_assert_int_ge(package_add_segment(p, tile, ENTRY - 4, blob, 0, 4 * code->count + 4), 0);
     if (image.packet_count == 0)
         return;
     blob = package_add_blob(p, image.packets, 4 * image.packet_count);
