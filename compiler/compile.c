@@ -15,7 +15,14 @@
 
 #include <string.h>
 
-enum { FINALISTS = 4, SCREEN_EFFORT = 1, FINAL_EFFORT = 3 };
+enum {
+    FINALISTS = 4,
+    SCREEN_EFFORT = 1,
+    FINAL_EFFORT = 3,
+    TIGHTER = 5,                /* searches under lower limits when no finalist can be placed */
+    TIGHTER_FIRST = 536 * 1024, /* bytes of a tile */
+    TIGHTER_STEP = 24 * 1024
+};
 static const size_t ARENA_BUDGET = (size_t)8 << 30;
 
 struct compile {
@@ -57,10 +64,11 @@ static int cancelled(const struct compile *c)
     return 0;
 }
 
-static int search(struct compile *c, const Ipu__Workload__Options *options)
+static int search(struct compile *c, const Ipu__Workload__Options *options, uint32_t tile_bytes)
 {
     struct plan_options o = {.finalists = FINALISTS,
                              .threads = c->options->threads,
+                             .tile_bytes = tile_bytes,
                              .state = c->options->search_state,
                              .state_size = c->options->search_state_size,
                              .log = c->options->log,
@@ -171,6 +179,23 @@ static int choose(struct compile *c, struct finalist *best)
     return rc;
 }
 
+/* Plans are made against an estimate of what a tile has left beside code and exchange rows. When
+ * none of them could be placed, leaner ones are tried; the first refusal is the one to report. */
+static int choose_tighter(struct compile *c, const Ipu__Workload__Options *options,
+                          struct finalist *best)
+{
+    struct ipu_error refusal = *c->error;
+    for (unsigned i = 0; i < TIGHTER; i++) {
+        int rc = search(c, options, TIGHTER_FIRST - i * TIGHTER_STEP);
+        if (rc == 0)
+            rc = choose(c, best);
+        if (rc != IPU_ERR_NO_FIT)
+            return rc;
+    }
+    *c->error = refusal;
+    return refusal.code;
+}
+
 static int emit(struct compile *c, struct finalist *best)
 {
     struct package *package = NULL;
@@ -199,9 +224,11 @@ static int compile_message(struct compile *c, const Ipu__Workload__Workload *mes
         rc = graph_flow(graph, c->arena, &flow, c->error);
     c->flow = flow;
     if (rc == 0)
-        rc = search(c, message->options);
+        rc = search(c, message->options, 0);
     if (rc == 0)
         rc = choose(c, &best);
+    if (rc == IPU_ERR_NO_FIT && c->plans.count > 0)
+        rc = choose_tighter(c, message->options, &best);
     if (rc == 0)
         rc = emit(c, &best);
     if (rc == 0 && best.schedule)

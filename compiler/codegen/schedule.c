@@ -16,7 +16,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WALKED_ITERATIONS = 3, MAX_THREADS = 64 };
+enum {
+    WALKED_ITERATIONS = 3,
+    MAX_THREADS = 64,
+    SPLIT_BYTES = 32 * 1024 /* by which splitting multicasts may lengthen the rows of a tile */
+};
 
 static uint32_t address_of(const struct program *p, struct program_ref ref)
 {
@@ -45,7 +49,10 @@ int phase_build(const struct program *program, const struct program_step *step, 
             *to++ = (struct exchange_target){t->targets[k].tile, address};
         }
     }
-    *out = (struct exchange_phase){step->transfer_count, list, code_elements};
+    *out = (struct exchange_phase){.count = step->transfer_count,
+                                   .transfers = list,
+                                   .code_elements = code_elements,
+                                   .split_bytes = SPLIT_BYTES / program->phase_count};
     return 0;
 }
 

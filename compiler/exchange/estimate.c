@@ -19,20 +19,42 @@
  * - the end: idling and the return; and idling past the longest delay in a huge phase. */
 enum { SHORT_SEND_WORDS = 2, LONG_SEND_WORDS = 3, RECEIVE_WORDS = 6, END_WORDS = 2 };
 
+static uint32_t send_bytes(const struct exchange_transfer *t)
+{
+    uint32_t words = t->words > IPU21_MAX_SEND ? LONG_SEND_WORDS : SHORT_SEND_WORDS;
+    return 4 * words * exchange_piece_count(t);
+}
+
+bool exchange_may_split(const struct exchange_phase *phase)
+{
+    uint32_t more[IPU21_TILES] = {0};
+    uint32_t most = phase->split_bytes ? phase->split_bytes : EXCHANGE_SPLIT_BYTES;
+    for (uint32_t i = 0; i < phase->count; i++) {
+        const struct exchange_transfer *t = &phase->transfers[i];
+        if (t->source >= IPU21_TILES || t->target_count < 2 ||
+            t->target_count > EXCHANGE_SPLIT_TARGETS)
+            continue;
+        more[t->source] += send_bytes(t) * (t->target_count - 1);
+        if (more[t->source] > most)
+            return false;
+    }
+    return true;
+}
+
 void exchange_row_bounds(const struct exchange_phase *phase, uint32_t *bytes)
 {
     uint64_t slots = 0;
+    bool split = exchange_may_split(phase);
     memset(bytes, 0, IPU21_TILES * sizeof *bytes);
     for (uint32_t i = 0; i < phase->count; i++) {
         const struct exchange_transfer *t = &phase->transfers[i];
-        uint32_t pieces = exchange_piece_count(t), sends = pieces;
-        if (t->target_count <= EXCHANGE_SPLIT_TARGETS)
-            sends *= t->target_count;
-        slots +=
-            t->words + (uint64_t)sends * 1024; /* more than any route, guard and granule wait */
+        uint32_t pieces = exchange_piece_count(t), times = 1;
+        if (split && t->target_count > 0 && t->target_count <= EXCHANGE_SPLIT_TARGETS)
+            times = t->target_count;
+        /* more than any route, guard and granule wait */
+        slots += t->words + (uint64_t)pieces * times * 1024;
         if (t->source < IPU21_TILES)
-            bytes[t->source] +=
-                4 * sends * (t->words > IPU21_MAX_SEND ? LONG_SEND_WORDS : SHORT_SEND_WORDS);
+            bytes[t->source] += send_bytes(t) * times;
         for (uint32_t k = 0; k < t->target_count; k++) {
             if (t->targets[k].tile < IPU21_TILES)
                 bytes[t->targets[k].tile] += 4 * RECEIVE_WORDS * pieces;

@@ -37,6 +37,8 @@ struct exchange_phase {
      * by tile, 1472 entries. No transfer may read or write them while the row runs: such a phase is
      * refused with IPU_ERR_INTERNAL. */
     const uint32_t *code_elements;
+    /* Multicasts stay whole where splitting could lengthen a tile's row by more; 0 = 16 KiB. */
+    uint32_t split_bytes;
 };
 
 struct exchange_row {

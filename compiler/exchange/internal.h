@@ -21,7 +21,10 @@
 
 enum { EXCHANGE_UNPLACED = -1 };
 
-enum { EXCHANGE_SPLIT_TARGETS = 32 }; /* multicasts to more targets are never split */
+enum {
+    EXCHANGE_SPLIT_TARGETS = 32,     /* multicasts to more targets are never split */
+    EXCHANGE_SPLIT_BYTES = 16 * 1024 /* default of phase.split_bytes */
+};
 
 /* How multicasts are split: not at all, by the column of the receivers, into single transfers. */
 enum exchange_split {
@@ -126,6 +129,8 @@ struct schedule {
 
 /* prepare.c: checks the phase, splits transfers into pieces, sizes the time lines. */
 IPU_MUST_CHECK int exchange_prepare(struct schedule *s);
+/* Whether multicasts of the phase may be split: no tile's row can grow large by it. */
+bool exchange_may_split(const struct exchange_phase *phase);
 /* Pieces that a transfer is split into. */
 uint32_t exchange_piece_count(const struct exchange_transfer *transfer);
 

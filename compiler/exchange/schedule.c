@@ -59,7 +59,7 @@ static bool split_may_pay(const struct schedule *s)
     int32_t horizon = 0;
     for (uint32_t c = 0; c < s->components; c++)
         horizon = s->component_horizon[c] > horizon ? s->component_horizon[c] : horizon;
-    return s->target_count > s->piece_count &&
+    return s->target_count > s->piece_count && exchange_may_split(s->phase) &&
            (int64_t)horizon * 100 > (int64_t)s->lower_bound * 103;
 }
 

@@ -163,7 +163,7 @@ void call_buffer(struct lower *l, uint32_t step, struct program_call *call, unsi
     call->args[arg] = (struct program_arg){PROGRAM_BUFFER, ref.buffer, ref.offset};
     buffer_touch(l, ref.buffer, step);
     const struct kernel_spec *spec = (struct kernel_spec *)l->specs.items + call->spec;
-    if (kernel_info(spec->family)->operands[arg] == KERNEL_OPERAND_INTERLEAVED)
+    if (kernel_operand_of(spec, arg) == KERNEL_OPERAND_INTERLEAVED)
         buffer_at(l, ref.buffer)->interleaved = true;
 }
 

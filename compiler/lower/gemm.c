@@ -4,6 +4,10 @@
  * one part and one chunk it writes the result's home; otherwise partials that lower_reduce() sums.
  * Jobs whose row counts differ by one share a kernel. Computed weights are fetched in panel order
  * and gathered into coefficient order, several inner panels a call.
+ *
+ * With several passes the jobs are cut into parts that run one after the other, each as a product
+ * of its own into its part of the result. Rows are the outer loop, so that an operand is fetched
+ * once for all panels; with computed weights panels are, so that weights are gathered once.
  */
 #include "compiler/lower/internal.h"
 
@@ -15,9 +19,13 @@ enum { GATHER_PANELS = 4, COEFFICIENT_BYTES = 512, FORM_WEIGHTS = 16 };
 struct gemm {
     struct lower *l;
     const struct flow_op *op;
-    const struct plan_op *plan;
-    uint32_t depth; /* inner elements of one batch */
-    bool final;     /* jobs write the result itself */
+    const struct plan_op *plan; /* of the present pass: its jobs are parts of the operation's */
+    uint32_t depth;             /* inner elements of one batch */
+    uint32_t passes;
+    bool final;                  /* jobs write the result itself */
+    bool gathered;               /* computed weights are those of the pass before */
+    uint32_t *whole;             /* by job of the pass: the operation's job */
+    struct program_ref *gathers; /* by job of the operation: its computed weights */
 };
 
 struct job_operands {
@@ -71,12 +79,15 @@ static bool raw_weights(struct gemm *g, const struct plan_gemm_job *job, struct 
 {
     struct lower *l = g->l;
     struct box box = weight_box(g, job);
+    struct program_ref *w = &g->gathers[g->whole[job - g->plan->jobs]];
     o->raw_rows = box.rows;
-    o->w.buffer =
-        buffer_new(l, job->tile, (uint64_t)job->inners * job->panels * COEFFICIENT_BYTES, 1);
-    o->w.offset = 0;
-    if (l->code != 0)
-        return false;
+    if (!g->gathered)
+        *w = (struct program_ref){
+            buffer_new(l, job->tile, (uint64_t)job->inners * job->panels * COEFFICIENT_BYTES, 1),
+            0};
+    o->w = *w;
+    if (l->code != 0 || g->gathered)
+        return l->code == 0;
     const struct home_block *b = home_local(&l->homes[g->op->b], job->tile, &box);
     if (b != NULL && box.rows % 16 == 0) {
         o->raw = (struct operand){home_ref(b, &box, FLOW_F16), b->stride};
@@ -166,7 +177,9 @@ static bool job_prepare(struct gemm *g, const struct plan_gemm_job *job, struct 
 {
     struct lower *l = g->l;
     const struct box x = {job->row, job->rows, job->inner, job->inners};
-    if (!operand_box(l, g->op->a, &x, job->tile, false, &o->x))
+    bool staged = g->plan->staged.count > 0;
+    if (staged ? !operand_staged(l, g->op->a, &x, job->tile, &o->x)
+               : !operand_box(l, g->op->a, &x, job->tile, false, &o->x))
         return false;
     bool good = is_host(l, g->op->b) ? host_weights(g, job, &o->w) : raw_weights(g, job, o);
     return good;
@@ -231,7 +244,8 @@ static bool emit_job(struct gemm *g, uint32_t step, const struct plan_gemm_job *
         struct kernel_spec spec;
         memset(&spec, 0, sizeof spec);
         spec.family = KERNEL_GEMM_F16;
-        const uint32_t weights_kind = o->x.stride > KERNEL_GEMM_NEAR_STRIDE ? 3 : 1;
+        const uint32_t weights_kind = (o->x.stride > KERNEL_GEMM_NEAR_STRIDE ? 2u : 0u) |
+                                      (g->plan->weights_anywhere ? 0u : 1u);
         const uint32_t params[] = {weights_kind, n * 16, job->panels * 16, pair[0], pair[1]};
         memcpy(spec.params, params, sizeof params);
         struct program_call *call = call_new(g->l, step, job->tile, &spec);
@@ -270,10 +284,11 @@ static bool gemm_jobs(struct gemm *g, struct job_operands *o, uint32_t *step)
     for (uint32_t i = 0; i < g->plan->job_count; i++)
         if (!job_prepare(g, &jobs[i], &o[i]))
             return false;
-    if (!fetch_flush(l, true) || !compute_open(l, step))
+    /* Fetched early, the operands of a later pass would live beside those of the first. */
+    if (!fetch_flush(l, g->passes == 1) || !compute_open(l, step))
         return false;
     for (uint32_t i = 0; i < g->plan->job_count; i++) {
-        if (!is_host(l, g->op->b) && !gather_weights(g, *step, &jobs[i], &o[i]))
+        if (!is_host(l, g->op->b) && !g->gathered && !gather_weights(g, *step, &jobs[i], &o[i]))
             return false;
         if (g->final && !final_output(g, &jobs[i], &o[i]))
             return false;
@@ -284,21 +299,132 @@ static bool gemm_jobs(struct gemm *g, struct job_operands *o, uint32_t *step)
 }
 
 /* Partials first, then their sum. */
-static bool split_gemm(struct gemm *g, struct job_operands *o)
+static bool split_gemm(struct gemm *g, const struct home *home, struct job_operands *o)
 {
     struct lower *l = g->l;
     uint32_t step;
     struct operand *outs = ARENA_ARRAY(l->arena, struct operand, g->plan->job_count);
     if (outs == NULL)
         return lower_oom(l);
-    if (!result_home(l, g->op->out, &g->plan->out, RESULT_LATE))
-        return false;
-    struct reduce *reduce = reduce_plan(l, g->op, g->plan, outs);
+    struct reduce *reduce = reduce_plan(l, g->op, g->plan, home, outs);
     if (reduce == NULL)
         return false;
     for (uint32_t i = 0; i < g->plan->job_count; i++)
         o[i].out = outs[i];
     return gemm_jobs(g, o, &step) && reduce_emit(reduce, step);
+}
+
+/* --- passes --------------------------------------------------------------------------------- */
+
+struct pass {
+    uint32_t row, rows, panel, panels; /* number and count of the pass along each axis */
+};
+
+/* The part of a job that belongs to a pass; false when there is none. */
+static bool job_part(const struct plan_gemm_job *job, const struct pass *p,
+                     struct plan_gemm_job *part)
+{
+    *part = *job;
+    part->row += plan_pass_cut(job->rows, p->rows, p->row);
+    part->rows = job->row + plan_pass_cut(job->rows, p->rows, p->row + 1) - part->row;
+    part->panel += plan_pass_cut(job->panels, p->panels, p->panel);
+    part->panels = job->panel + plan_pass_cut(job->panels, p->panels, p->panel + 1) - part->panel;
+    return part->rows > 0 && part->panels > 0;
+}
+
+static bool pass_jobs(struct gemm *g, const struct plan_op *plan, const struct pass *p,
+                      struct plan_op *out)
+{
+    *out = *plan;
+    out->job_count = 0;
+    out->jobs = ARENA_ARRAY(g->l->arena, struct plan_gemm_job, plan->job_count);
+    g->whole = ARENA_ARRAY(g->l->arena, uint32_t, plan->job_count);
+    if (out->jobs == NULL || g->whole == NULL)
+        return lower_oom(g->l);
+    for (uint32_t i = 0; i < plan->job_count; i++)
+        if (job_part(&plan->jobs[i], p, &out->jobs[out->job_count]))
+            g->whole[out->job_count++] = i;
+    g->plan = out;
+    return true;
+}
+
+/* The part of the result's home that the jobs of a pass write: blocks cut along the jobs of the
+ * first inner range, of which each cell has one. */
+static bool pass_home(struct gemm *g, struct home *out)
+{
+    struct lower *l = g->l;
+    const struct home *home = &l->homes[g->op->out];
+    struct vec blocks = {0};
+    if (g->passes == 1) {
+        *out = *home;
+        return true;
+    }
+    for (uint32_t i = 0; i < home->count; i++)
+        for (uint32_t j = 0; j < g->plan->job_count; j++) {
+            const struct plan_gemm_job *job = &g->plan->jobs[j];
+            const struct box box = {job->row, job->rows, job->panel, job->panels};
+            struct box common;
+            if (job->inner != 0 || !box_common(&home->blocks[i].box, &box, &common))
+                continue;
+            struct home_block *b = vec_push(l, &blocks, sizeof *b);
+            if (b == NULL)
+                return false;
+            *b = home->blocks[i];
+            b->box = common;
+            b->ref = home_ref(&home->blocks[i], &common, FLOW_F16);
+        }
+    *out = (struct home){.type = home->type, .blocks = blocks.items, .count = blocks.count};
+    return home_index(l, out);
+}
+
+/* The next pass over rows fetches anew what other panels will want again. */
+static void forget_operands(struct gemm *g)
+{
+    for (uint32_t i = 0; i < g->plan->job_count; i++) {
+        const struct plan_gemm_job *job = &g->plan->jobs[i];
+        const struct box x = {job->row, job->rows, job->inner, job->inners};
+        operand_forget(g->l, g->op->a, &x, job->tile);
+    }
+}
+
+static bool gemm_pass(struct gemm *g, const struct plan_op *plan, const struct pass *p)
+{
+    struct lower *l = g->l;
+    struct plan_op part;
+    struct home home;
+    uint32_t step;
+    if (!pass_jobs(g, plan, p, &part))
+        return false;
+    if (part.job_count == 0)
+        return true;
+    struct job_operands *o = ARENA_ARRAY(l->arena, struct job_operands, part.job_count);
+    if (o == NULL)
+        return lower_oom(l);
+    if (!g->final)
+        return pass_home(g, &home) && split_gemm(g, &home, o);
+    if (!gemm_jobs(g, o, &step))
+        return false;
+    l->homes[g->op->out].ready = step;
+    return true;
+}
+
+static bool gemm_passes(struct gemm *g, const struct plan_op *plan)
+{
+    bool computed = !is_host(g->l, g->op->b);
+    struct pass p = {.rows = plan->row_passes, .panels = plan->panel_passes};
+    p.rows += p.rows == 0;
+    p.panels += p.panels == 0;
+    g->passes = p.rows * p.panels;
+    for (uint32_t n = 0; n < g->passes; n++) {
+        p.row = computed ? n % p.rows : n / p.panels;
+        p.panel = computed ? n / p.rows : n % p.panels;
+        g->gathered = computed && p.row > 0;
+        if (!gemm_pass(g, plan, &p))
+            return false;
+        if (computed && p.rows > 1 && p.panels > 1)
+            forget_operands(g);
+    }
+    return true;
 }
 
 bool lower_gemm(struct lower *l, const struct flow_op *op, const struct plan_op *plan)
@@ -310,14 +436,12 @@ bool lower_gemm(struct lower *l, const struct flow_op *op, const struct plan_op 
     g.final = plan->inner_parts == 1;
     for (uint32_t i = 0; i < plan->job_count; i++)
         g.final &= plan->jobs[i].inners <= plan->chunk;
-    struct job_operands *o = ARENA_ARRAY(l->arena, struct job_operands, plan->job_count);
-    if (o == NULL)
+    g.gathers = ARENA_ARRAY(l->arena, struct program_ref, plan->job_count);
+    if (g.gathers == NULL)
         return lower_oom(l);
-    if (!g.final)
-        return split_gemm(&g, o);
-    uint32_t step;
-    if (!result_home(l, op->out, &plan->out, 0) || !gemm_jobs(&g, o, &step))
+    if (plan->staged.count > 0 && !staged_home(l, op->a, &plan->staged))
         return false;
-    l->homes[op->out].ready = step;
-    return true;
+    /* Sums that come in passes are written while later ones still read the operand. */
+    bool late = !g.final && plan->row_passes <= 1 && plan->panel_passes <= 1;
+    return result_home(l, op->out, &plan->out, late ? RESULT_LATE : 0) && gemm_passes(&g, plan);
 }

@@ -190,6 +190,10 @@ bool is_host(const struct lower *l, uint32_t tensor);
  * `contiguous` the stride is rows * cell. */
 bool operand_box(struct lower *l, uint32_t tensor, const struct box *box, unsigned tile,
                  bool contiguous, struct operand *out);
+/* Uploads a host value once, in a layout; boxes of it then travel like those of computed values. */
+bool staged_home(struct lower *l, uint32_t tensor, const struct plan_layout *layout);
+bool operand_staged(struct lower *l, uint32_t tensor, const struct box *box, unsigned tile,
+                    struct operand *out);
 /* Rows map(row) .. of a value in the order of the map (map NULL: row 0 for every row). */
 bool operand_mapped(struct lower *l, uint32_t tensor, const struct box *box,
                     const struct flow_view *map, unsigned tile, struct operand *out);
@@ -204,7 +208,7 @@ bool lower_gemm(struct lower *l, const struct flow_op *op, const struct plan_op 
  * reduce_emit() exchanges and sums them into the result's home after compute step `step`. */
 struct reduce;
 struct reduce *reduce_plan(struct lower *l, const struct flow_op *op, const struct plan_op *plan,
-                           struct operand *outs);
+                           const struct home *home, struct operand *outs);
 bool reduce_emit(struct reduce *r, uint32_t step);
 bool lower_elementwise(struct lower *l, const struct flow_op *op, const struct flow_op *next,
                        const struct plan_op *plan);

@@ -96,24 +96,74 @@ static bool fetch_box(struct lower *l, uint32_t tensor, const struct box *box, u
     return l->code == 0 && fetch_need(l, tensor, box, tile, out->ref, stride);
 }
 
-bool operand_box(struct lower *l, uint32_t tensor, const struct box *box, unsigned tile,
-                 bool contiguous, struct operand *out)
+static bool remember(struct lower *l, struct box_map *map, const struct box_key *key,
+                     const struct operand *operand)
 {
-    if (!is_host(l, tensor) && local_operand(l, tensor, box, tile, contiguous, out))
-        return true;
-    struct box_map *map = is_host(l, tensor) ? &l->uploaded : &l->fetched;
+    struct box_entry *e = map_add(l, map, key);
+    if (e == NULL)
+        return false;
+    e->operand = *operand;
+    return true;
+}
+
+/* A box of a value that has a home: an alias of it, or a need for the next exchange. */
+static bool home_operand(struct lower *l, uint32_t tensor, const struct box *box, unsigned tile,
+                         bool contiguous, struct operand *out)
+{
     const struct box_key key = {tensor, (uint16_t)tile, FORM_PLAIN, *box, 0};
-    struct box_entry *e = map_find(map, &key);
+    if (local_operand(l, tensor, box, tile, contiguous, out))
+        return true;
+    const struct box_entry *e = map_find(&l->fetched, &key);
     if (e != NULL) {
         *out = e->operand;
         return true;
     }
-    bool good = is_host(l, tensor) ? upload_box(l, tensor, box, tile, NULL, out)
-                                   : fetch_box(l, tensor, box, tile, out);
-    e = good ? map_add(l, map, &key) : NULL;
-    if (e == NULL)
+    return fetch_box(l, tensor, box, tile, out) && remember(l, &l->fetched, &key, out);
+}
+
+bool operand_box(struct lower *l, uint32_t tensor, const struct box *box, unsigned tile,
+                 bool contiguous, struct operand *out)
+{
+    if (!is_host(l, tensor))
+        return home_operand(l, tensor, box, tile, contiguous, out);
+    const struct box_key key = {tensor, (uint16_t)tile, FORM_PLAIN, *box, 0};
+    const struct box_entry *e = map_find(&l->uploaded, &key);
+    if (e != NULL) {
+        *out = e->operand;
+        return true;
+    }
+    return upload_box(l, tensor, box, tile, NULL, out) && remember(l, &l->uploaded, &key, out);
+}
+
+bool operand_staged(struct lower *l, uint32_t tensor, const struct box *box, unsigned tile,
+                    struct operand *out)
+{
+    return home_operand(l, tensor, box, tile, false, out);
+}
+
+bool staged_home(struct lower *l, uint32_t tensor, const struct plan_layout *layout)
+{
+    struct home *home = &l->homes[tensor];
+    enum flow_source source = l->flow->tensors[tensor].source;
+    if (home->known)
+        return true;
+    if (source != FLOW_PARAMETER && source != FLOW_INPUT)
+        return lower_fail(l, IPU_ERR_INTERNAL, "value %u cannot be staged", tensor);
+    if (!home_from_layout(l, layout, l->flow->tensors[tensor].type, home))
         return false;
-    e->operand = *out;
+    home->read_only = true;
+    for (uint32_t i = 0; i < home->count; i++) {
+        const struct home_block *b = &home->blocks[i];
+        const struct program_upload u = {.form = PROGRAM_CELLS,
+                                         .to = b->ref,
+                                         .row = b->box.row,
+                                         .rows = b->box.rows,
+                                         .panel = b->box.panel,
+                                         .panels = b->box.panels,
+                                         .panel_stride = b->stride};
+        if (!upload_new(l, tensor, &u))
+            return false;
+    }
     return true;
 }
 

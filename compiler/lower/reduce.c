@@ -199,7 +199,7 @@ static bool index_jobs(struct reduce *r)
 }
 
 struct reduce *reduce_plan(struct lower *l, const struct flow_op *op, const struct plan_op *plan,
-                           struct operand *outs)
+                           const struct home *home, struct operand *outs)
 {
     struct reduce *r = ARENA_NEW(l->arena, struct reduce);
     bool *taken = ARENA_ARRAY(l->arena, bool, plan->job_count);
@@ -207,7 +207,7 @@ struct reduce *reduce_plan(struct lower *l, const struct flow_op *op, const stru
         lower_oom(l);
         return NULL;
     }
-    *r = (struct reduce){.l = l, .op = op, .plan = plan, .home = &l->homes[op->out], .outs = outs};
+    *r = (struct reduce){.l = l, .op = op, .plan = plan, .home = home, .outs = outs};
     r->blocks = ARENA_ARRAY(l->arena, struct reduce_block, r->home->count);
     if (r->blocks == NULL || !list_slots(r) || !index_jobs(r))
         return NULL;
@@ -277,6 +277,25 @@ static bool fetch_slots(struct reduce *r)
     return fetch_flush(r->l, false);
 }
 
+/* One call where the block is contiguous in its home, else one a panel. */
+static bool sum_block(struct reduce *r, uint32_t step, const struct home_block *h,
+                      const struct reduce_block *b)
+{
+    struct lower *l = r->l;
+    uint32_t run = h->stride == h->box.rows * 32 ? h->box.panels : 1;
+    for (uint32_t p = 0; p < h->box.panels; p += run) {
+        struct program_call *call = call_plain(l, step, h->tile, KERNEL_REDUCE_F16);
+        if (call == NULL)
+            return false;
+        call_buffer(l, step, call, 0, ref_add(b->in, p * h->box.rows * 32));
+        call_number(call, 1, b->stride);
+        call_buffer(l, step, call, 2, ref_add(h->ref, p * h->stride));
+        call_number(call, 3, h->box.rows * run * 16);
+        call_number(call, 4, r->slot_count);
+    }
+    return true;
+}
+
 bool reduce_emit(struct reduce *r, uint32_t step)
 {
     struct lower *l = r->l;
@@ -289,14 +308,8 @@ bool reduce_emit(struct reduce *r, uint32_t step)
     for (uint32_t i = 0; i < r->home->count; i++) {
         const struct home_block *h = &r->home->blocks[i];
         const struct reduce_block *b = &r->blocks[i];
-        struct program_call *call = call_plain(l, step, h->tile, KERNEL_REDUCE_F16);
-        if (call == NULL)
+        if (!sum_block(r, step, h, b))
             return false;
-        call_buffer(l, step, call, 0, b->in);
-        call_number(call, 1, b->stride);
-        call_buffer(l, step, call, 2, h->ref);
-        call_number(call, 3, cells_of(&h->box) * 16);
-        call_number(call, 4, r->slot_count);
     }
     l->homes[r->op->out].ready = step;
     return true;

@@ -156,7 +156,7 @@ static void extend_lifetimes(struct lower *l, const struct flow_op *op, uint32_t
     }
     for (uint32_t i = 0; i < l->buffers.count; i++) {
         struct program_buffer *b = buffer_at(l, i);
-        if (b->first < begin && b->last > begin && b->last < end)
+        if (b->first <= begin && b->last > begin && b->last < end)
             b->last = end;
     }
 }

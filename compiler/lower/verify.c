@@ -141,9 +141,10 @@ static bool verify_gather(struct verify *v, const struct program_call *call, uin
 
 static bool verify_rules(struct verify *v, const struct program_call *call)
 {
-    const struct kernel_info *info = kernel_info(v->program->specs[call->spec].family);
+    const struct kernel_spec *spec = &v->program->specs[call->spec];
+    const struct kernel_info *info = kernel_info(spec->family);
     for (unsigned i = 0; i < info->arg_count; i++)
-        if (info->operands[i] == KERNEL_OPERAND_INTERLEAVED &&
+        if (kernel_operand_of(spec, i) == KERNEL_OPERAND_INTERLEAVED &&
             !v->program->buffers[call->args[i].index].interleaved)
             return REFUSE(v, "%u: operand %s of %s on tile %u is not interleaved", v->step,
                           info->arg_names[i], info->name, call->tile);

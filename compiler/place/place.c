@@ -217,24 +217,39 @@ static bool try_order(struct place *p, struct sort_key *keys, unsigned order, ui
     return true;
 }
 
+/* The step of the buffer's life in which most lives beside it, and how much. */
+static uint64_t fullest_step(const struct place *p, const struct program_buffer *b, uint32_t *step)
+{
+    uint32_t first = b->resident ? 0 : b->first, last = b->resident ? p->end : b->last;
+    uint64_t most = 0;
+    for (uint32_t s = first; s <= last; s++) {
+        uint64_t live = 0;
+        for (uint32_t i = 0; i < p->count; i++) {
+            const struct program_buffer *o = at(p, p->list[i]);
+            if (o->resident || (o->first <= s && s <= o->last))
+                live += program_buffer_bytes(o);
+        }
+        *step = live > most ? s : *step;
+        most = live > most ? live : most;
+    }
+    return most;
+}
+
 static int no_fit(struct place *p, unsigned tile, uint32_t failed)
 {
     const struct program *program = p->program;
     const struct program_buffer *b = at(p, failed);
-    uint64_t live = 0;
-    for (uint32_t i = 0; i < p->count; i++)
-        if (meets(at(p, p->list[i]), b))
-            live += program_buffer_bytes(at(p, p->list[i]));
-    uint32_t space = TENSOR_END - p->region0;
-    uint32_t step = b->first < program->step_count ? b->first : program->step_count - 1;
+    uint32_t space = TENSOR_END - p->region0, step = 0;
+    uint64_t live = fullest_step(p, b, &step);
+    const char *name = step < program->step_count ? program->steps[step].name : "the end";
     return ipu_error_set(
         p->error, IPU_ERR_NO_FIT,
         "place: tile %u needs %llu bytes for data that live together at '%s' (among them %llu "
         "bytes%s "
         "that found no free range); it has %u bytes for tensors, %u of them interleaved",
-        tile, (unsigned long long)live, program->step_count ? program->steps[step].name : "",
-        (unsigned long long)program_buffer_bytes(b), b->interleaved ? " of interleaved memory" : "",
-        space, (unsigned)(TENSOR_END - IPU21_REGION1_BASE));
+        tile, (unsigned long long)live, name, (unsigned long long)program_buffer_bytes(b),
+        b->interleaved ? " of interleaved memory" : "", space,
+        (unsigned)(TENSOR_END - IPU21_REGION1_BASE));
 }
 
 static int place_tile(struct place *p, unsigned tile, struct sort_key *keys,

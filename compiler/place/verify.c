@@ -48,7 +48,7 @@ static int check_call(const struct program *p, const struct program_call *call,
 {
     const struct kernel_info *info = kernel_info(p->specs[call->spec].family);
     for (unsigned i = 0; i < info->arg_count; i++)
-        if (info->operands[i] == KERNEL_OPERAND_INTERLEAVED &&
+        if (kernel_operand_of(&p->specs[call->spec], i) == KERNEL_OPERAND_INTERLEAVED &&
             p->buffers[call->args[i].index].address < IPU21_REGION1_BASE)
             return ipu_error_set(error, IPU_ERR_INTERNAL,
                                  "place: verify: operand %s of %s on tile %u is not interleaved",

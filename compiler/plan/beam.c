@@ -14,7 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BEAM_MAX_WIDTH = 64, UNPICKED = UINT16_MAX };
+enum {
+    BEAM_MAX_WIDTH = 64,
+    UNPICKED = UINT16_MAX,
+    BASELINE_UNITS = 1000000 /* some seconds: refusals must not take minutes */
+};
 
 struct state {
     uint16_t *pick;
@@ -75,7 +79,8 @@ static uint64_t closing_cost(struct space *s, const uint16_t *pick, uint32_t ind
         if (j == index || op->flow->kind == FLOW_REPEAT || pick[j] == UNPICKED || !(a || b) ||
             op->position > s->model->ops[index].position || s->value[j] == NULL)
             continue;
-        struct lay *la = solution_source(s, &op->a), *lb = solution_source(s, &op->b);
+        struct lay *la = solution_left(s, op, candidate_get(s, j, pick[j]));
+        struct lay *lb = solution_source(s, &op->b);
         struct op_cost with = price_op(s, j, pick[j], a ? out : la, b ? out : lb, s->value[j]);
         struct op_cost without = price_op(s, j, pick[j], a ? NULL : la, b ? NULL : lb, s->value[j]);
         cost += (uint64_t)(with.cycles - without.cycles) * op->executions;
@@ -121,7 +126,7 @@ static void expand_one(struct beam *beam, uint32_t parent, uint32_t index, uint3
     if (out == NULL)
         return;
     const struct state *state = &beam->states[parent];
-    struct lay *a = solution_source(s, &op->a), *b = solution_source(s, &op->b);
+    struct lay *a = solution_left(s, op, cand), *b = solution_source(s, &op->b);
     uint64_t cost = state->cost;
     if (op->op == 0 || !s->model->ops[index - 1].fusable)
         cost += price_op(s, index, pick, a, b, out).cycles * op->executions;
@@ -129,7 +134,7 @@ static void expand_one(struct beam *beam, uint32_t parent, uint32_t index, uint3
     uint64_t bytes = candidate_bytes(s, index, pick);
     if (beam->memory_price > 0)
         cost += bytes / 1024 * beam->memory_price;
-    if (bytes > PLAN_TILE_BYTES)
+    if (bytes > s->limit)
         cost += UINT64_MAX / 1024 + bytes; /* only if nothing else exists */
     bool open = op->a.kind == SOURCE_OP && a == NULL;
     uint64_t result = hash64_mix((uint64_t)parent << 32 | out->id);
@@ -255,7 +260,7 @@ bool beam_run(struct space *space, unsigned width, uint32_t reach, uint32_t memo
             struct solution solution = {beam->states[i].pick, {0, 0}};
             struct memory_use use;
             if (!solution_price(space, &solution) || !solution_memory(space, solution.pick, &use) ||
-                !memory_fits(&use))
+                !memory_fits(space, &use))
                 continue;
             pool_offer(pool, space, &solution);
             found = true;
@@ -266,19 +271,10 @@ bool beam_run(struct space *space, unsigned width, uint32_t reach, uint32_t memo
     return found;
 }
 
-/* Over how much the limits are exceeded: what the repair lowers. */
-static uint64_t excess(const struct memory_use *use)
-{
-    uint64_t over = use->total > PLAN_TILE_BYTES ? use->total - PLAN_TILE_BYTES : 0;
-    if (use->bound > PLAN_INTERLEAVED_BYTES)
-        over += use->bound - PLAN_INTERLEAVED_BYTES;
-    return over;
-}
-
 /* The single change of one pick that lowers the excess most; false when none does. */
 static bool repair_step(struct space *s, struct solution *best, struct memory_use *use)
 {
-    uint64_t least = excess(use);
+    uint64_t least = memory_excess(s, use);
     uint32_t best_op = UINT32_MAX, best_pick = 0;
     for (uint32_t i = 0; i < s->model->op_count && !s->oom; i++) {
         if (s->model->ops[i].flow->kind == FLOW_REPEAT)
@@ -288,9 +284,10 @@ static bool repair_step(struct space *s, struct solution *best, struct memory_us
         for (uint32_t c = 0; c < count; c++) {
             struct memory_use trial;
             best->pick[i] = (uint16_t)c;
-            if (c == kept || !solution_memory(s, best->pick, &trial) || excess(&trial) >= least)
+            if (c == kept || !solution_memory(s, best->pick, &trial) ||
+                memory_excess(s, &trial) >= least)
                 continue;
-            least = excess(&trial);
+            least = memory_excess(s, &trial);
             best_op = i;
             best_pick = c;
         }
@@ -303,7 +300,7 @@ static bool repair_step(struct space *s, struct solution *best, struct memory_us
 }
 
 /* The plan with the least memory that a beam of width one finds, repaired while that helps. */
-static bool lean_run(struct space *s, struct solution *best, struct memory_use *use)
+static bool lean_run(struct space *s, uint64_t limit, struct solution *best, struct memory_use *use)
 {
     struct beam *beam = ipu_calloc(1, sizeof *beam);
     if (beam == NULL) {
@@ -322,9 +319,9 @@ static bool lean_run(struct space *s, struct solution *best, struct memory_use *
     if (!walked || !solution_memory(s, best->pick, use))
         return false;
     unsigned steps = 2 * s->model->op_count + 4;
-    while (!memory_fits(use) && steps-- > 0 && repair_step(s, best, use))
+    while (!memory_fits(s, use) && steps-- > 0 && s->units < limit && repair_step(s, best, use))
         continue;
-    return memory_fits(use) && solution_price(s, best);
+    return memory_fits(s, use) && solution_price(s, best);
 }
 
 bool baseline_run(struct space *space, struct solution *best, struct memory_use *use)
@@ -334,12 +331,13 @@ bool baseline_run(struct space *space, struct solution *best, struct memory_use 
     } tries[] = {{48, 8},         {48, 100},        {UINT32_MAX, 0},
                  {UINT32_MAX, 4}, {UINT32_MAX, 64}, {UINT32_MAX, 1024}};
     struct pool pool;
+    struct budget budget = {.units = space->units + BASELINE_UNITS, .deadline_ns = UINT64_MAX};
     if (!pool_open(&pool, space, 1))
         return false;
     for (unsigned i = 0; i < sizeof tries / sizeof *tries && !space->oom; i++)
-        if (beam_run(space, 1, tries[i].reach, tries[i].memory_price, NULL, &pool)) {
+        if (beam_run(space, 1, tries[i].reach, tries[i].memory_price, &budget, &pool)) {
             solution_copy(space, best, &pool.list[0]);
             return solution_memory(space, best->pick, use);
         }
-    return !space->oom && lean_run(space, best, use);
+    return !space->oom && lean_run(space, budget.units, best, use);
 }

@@ -27,21 +27,6 @@ struct bucket {
     struct ranked best[BUCKET_KEEP];
 };
 
-/* Bytes of the fullest tile for this operation alone: weights, operand box, products. */
-static uint64_t choice_bytes(const struct model_op *op, const struct plan_choice *c)
-{
-    uint64_t jobs = (op->batch + c->gb - 1u) / c->gb;
-    uint64_t rows = (op->rows + c->gm - 1u) / c->gm, panels = (op->panels + c->gn - 1u) / c->gn;
-    uint64_t inners = (op->inners + c->gk - 1u) / c->gk;
-    uint64_t chunks = gemm_chunks((uint32_t)inners, c->chunk);
-    uint64_t bytes = inners * panels * 512 * (op->b.copies ? op->b.copies : 1);
-    bytes += rows * inners * 32 * (op->a.copies ? op->a.copies : 1);
-    bytes += rows * panels * 32 * chunks;
-    if (c->replicate || c->gk * chunks > 1)
-        bytes += rows * panels * 32 / (c->replicate ? 1u : (unsigned)c->sr * c->sp) * c->gk;
-    return bytes * jobs;
-}
-
 /* Rough local price: compute and reduction, and a share of the operand's words when it travels. */
 static uint32_t candidate_proxy(struct space *space, const struct model_op *op,
                                 const struct plan_choice *c)
@@ -51,12 +36,12 @@ static uint32_t candidate_proxy(struct space *space, const struct model_op *op,
     uint64_t rows = (op->rows + c->gm - 1u) / c->gm, panels = (op->panels + c->gn - 1u) / c->gn;
     uint64_t inners = (op->inners + c->gk - 1u) / c->gk;
     cycles += exchange;
-    if (op->a.kind != SOURCE_HOST)
+    if (op->a.kind != SOURCE_HOST || (c->flags & CHOICE_STAGED))
         cycles += rows * inners * 8 * jobs * (c->gn > 1 ? 3 : 1) / 4;
     if (op->b.kind != SOURCE_HOST)
         cycles += inners * panels * 16 * 8 * jobs;
-    uint64_t bytes = choice_bytes(op, c);
-    if (bytes > PLAN_TILE_BYTES) /* cannot fit even alone: behind all that can */
+    uint64_t bytes = gemm_choice_bytes(op, c);
+    if (bytes > space->limit) /* cannot fit even alone: behind all that can */
         cycles += 1000000000 + bytes / 64;
     return cycles > UINT32_MAX ? UINT32_MAX : (uint32_t)cycles;
 }
@@ -105,16 +90,18 @@ struct enumeration {
     struct space *space;
     const struct model_op *op;
     uint32_t tiles;
+    enum thrift thrift;
     uint64_t count;
     struct bucket *buckets;
 };
 
 static void offer_choice(struct enumeration *e, struct plan_choice choice)
 {
+    choice_thrift(e->op, e->thrift, &choice);
     if (!gemm_choice_fix(e->op, e->tiles, &choice))
         return;
-    struct ranked item = {candidate_proxy(e->space, e->op, &choice), choice_bytes(e->op, &choice),
-                          e->count++, choice};
+    struct ranked item = {candidate_proxy(e->space, e->op, &choice),
+                          gemm_choice_bytes(e->op, &choice), e->count++, choice};
     bucket_offer(&e->buckets[bucket_of(&choice)], &item);
 }
 
@@ -249,7 +236,7 @@ static void push_survivors(struct space *s, struct cand_class *class, struct ran
 }
 
 static bool candidates_gemm(struct space *s, const struct model_op *op, struct cand_class *class,
-                            unsigned limit)
+                            unsigned limit, enum thrift thrift)
 {
     struct bucket *buckets = ipu_calloc(BUCKETS, sizeof *buckets);
     struct ranked *all = ipu_calloc(BUCKETS * (BUCKET_KEEP + 1), sizeof *all);
@@ -259,7 +246,7 @@ static bool candidates_gemm(struct space *s, const struct model_op *op, struct c
         s->oom = true;
         return false;
     }
-    struct enumeration e = {s, op, s->tiles, 0, buckets};
+    struct enumeration e = {s, op, s->tiles, thrift, 0, buckets};
     enumerate_gemm(&e);
     unsigned count = 0;
     for (unsigned b = 0; b < BUCKETS; b++) {
@@ -315,14 +302,15 @@ static void candidates_elementwise(struct space *s, const struct model_op *op,
             push_grid(s, class, smaller((rows + 15) / 16, s->tiles / parts), parts);
 }
 
-bool candidates_enumerate(struct space *space, unsigned limit)
+bool candidates_enumerate(struct space *space, unsigned limit, enum thrift thrift)
 {
     for (uint32_t c = 0; c < space->model->class_count; c++) {
         const struct model_op *op = &space->model->ops[space->model->class_op[c]];
         struct cand_class *class = &space->classes[c];
-        if (op->flow->kind == FLOW_GEMM && !candidates_gemm(space, op, class, limit))
+        bool gemm = op->flow->kind == FLOW_GEMM;
+        if (gemm && !candidates_gemm(space, op, class, limit, thrift))
             return false;
-        if (op->flow->kind != FLOW_GEMM && op->flow->kind != FLOW_REPEAT)
+        if (!gemm && op->flow->kind != FLOW_REPEAT && thrift == THRIFT_NONE)
             candidates_elementwise(space, op, class);
         class->ranked = class->count;
     }

@@ -55,7 +55,13 @@ static bool emit_jobs(struct space *s, const struct model_op *op, const struct c
     qsort(out->jobs, out->job_count, sizeof *out->jobs, compare_jobs);
     out->inner_parts = c->gk;
     out->chunk = c->chunk;
-    return true;
+    out->row_passes = c->row_passes;
+    out->panel_passes = c->panel_passes;
+    out->weights_anywhere = (c->flags & CHOICE_ANYWHERE) != 0;
+    if ((c->flags & CHOICE_STAGED) == 0)
+        return true;
+    const struct lay *staged = lay_staged(s, op->flow->a);
+    return staged != NULL && lay_emit(staged, arena, &out->staged);
 }
 
 static bool emit_op(struct space *s, const struct solution *solution, uint32_t index,

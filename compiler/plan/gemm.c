@@ -5,10 +5,13 @@
  * stays where it was computed. With gk > 1 the block (b, i, j) is cut into sr row parts x sp panel
  * parts, and part s goes to the partner k = s; or every partner keeps the whole block (replicate).
  * All layouts are separable; a choice whose layouts cannot be built for lack of memory is `bad`.
+ * Passes (plan.h) multiply calls and exchanges of their smaller parts; layouts stay those of the
+ * whole operation.
  */
 #include "compiler/plan/internal.h"
 
 #include "base/hash.h"
+#include "device/kernels/kernels.h"
 
 uint32_t gemm_group(uint32_t batch, uint32_t groups, uint32_t b)
 {
@@ -25,6 +28,30 @@ static uint32_t ceil_div(uint32_t n, uint32_t d)
     return (n + d - 1) / d;
 }
 
+/* As many passes as asked for, at least as many as the kernel's row count makes necessary. */
+static bool passes_fix(const struct model_op *op, struct plan_choice *c)
+{
+    uint32_t rows = ceil_div(op->rows, c->gm), panels = ceil_div(op->panels, c->gn);
+    uint32_t least = ceil_div(rows, KERNEL_GEMM_MAX_ROWS);
+    bool stageable = op->a.kind == SOURCE_HOST && op->a.copies == 1;
+    if (least > UINT8_MAX || ((c->flags & CHOICE_STAGED) != 0 && !stageable) ||
+        (c->flags & ~(CHOICE_STAGED | CHOICE_ANYWHERE)) != 0)
+        return false;
+    c->row_passes = (uint8_t)(c->row_passes < least ? least : c->row_passes);
+    c->panel_passes = c->panel_passes < 1 ? 1 : c->panel_passes;
+    return c->row_passes <= rows && c->panel_passes <= panels;
+}
+
+struct gemm_pass gemm_pass_of(const struct model_op *op, const struct plan_choice *c)
+{
+    uint32_t rows = ceil_div(op->rows, c->gm), panels = ceil_div(op->panels, c->gn);
+    struct gemm_pass p = {ceil_div(rows, c->row_passes), ceil_div(panels, c->panel_passes),
+                          ceil_div(rows, c->sr), ceil_div(panels, c->sp)};
+    p.piece_rows = p.piece_rows < p.rows ? p.piece_rows : p.rows;
+    p.piece_panels = p.piece_panels < p.panels ? p.piece_panels : p.panels;
+    return p;
+}
+
 bool gemm_choice_fix(const struct model_op *op, uint32_t tiles, struct plan_choice *c)
 {
     if (c->gb == 0 || c->gm == 0 || c->gn == 0 || c->gk == 0 || c->gb > op->batch ||
@@ -33,6 +60,8 @@ bool gemm_choice_fix(const struct model_op *op, uint32_t tiles, struct plan_choi
     if ((uint64_t)c->gb * c->gm * c->gn * c->gk > tiles || c->offset >= tiles)
         return false;
     c->kind = CHOICE_GEMM;
+    if (!passes_fix(op, c))
+        return false;
     uint32_t inners = ceil_div(op->inners, c->gk);
     c->chunk = (uint16_t)ceil_div(inners, ceil_div(inners, PLAN_CHUNK_PANELS));
     if (c->gk == 1 || c->replicate) {
@@ -171,11 +200,10 @@ static uint32_t reduce_exchange(const struct model_op *op, const struct plan_cho
 {
     if (c->gk == 1)
         return 0;
-    uint32_t rows = ceil_div(op->rows, c->gm), panels = ceil_div(op->panels, c->gn);
-    uint32_t block = rows * panels, piece_rows = ceil_div(rows, c->sr);
-    uint32_t piece = piece_rows * ceil_div(panels, c->sp);
+    const struct gemm_pass p = gemm_pass_of(op, c);
+    uint32_t block = p.rows * p.panels, piece = p.piece_rows * p.piece_panels;
     uint64_t receive = 8ull * piece * (c->gk - 1u), send = 8ull * block;
-    uint64_t runs = (c->gk - 1ull) * (piece_rows == rows ? 1 : ceil_div(panels, c->sp)) * jobs;
+    uint64_t runs = (c->gk - 1ull) * (p.piece_rows == p.rows ? 1 : p.piece_panels) * jobs;
     if (!c->replicate && c->sr * c->sp >= c->gk)
         send -= 8ull * piece;
     uint64_t words = (receive > send ? receive : send) * jobs;
@@ -189,6 +217,7 @@ static uint32_t reduce_exchange(const struct model_op *op, const struct plan_cho
     uint64_t receives = runs * c->gb * c->gm * c->gn * c->gk;
     if (receives > PLAN_RECEIVES_FREE)
         cycles += (receives - PLAN_RECEIVES_FREE) / PLAN_RECEIVES_PER_CYCLE;
+    cycles *= gemm_passes(c);
     return cycles > UINT32_MAX / 4 ? UINT32_MAX / 4 : (uint32_t)cycles;
 }
 
@@ -197,9 +226,9 @@ uint64_t gemm_gap_bytes(const struct model_op *op, const struct plan_choice *c)
 {
     if (c->gk == 1 || c->replicate || !piece_joins(op, c))
         return 0;
-    uint64_t rows = ceil_div(op->rows, c->gm), panels = ceil_div(op->panels, c->gn);
-    uint64_t piece = (uint64_t)ceil_div((uint32_t)rows, c->sr) * ceil_div((uint32_t)panels, c->sp);
-    uint64_t widest = (rows * panels - piece) * 32 * (c->gk - 1u);
+    const struct gemm_pass p = gemm_pass_of(op, c);
+    uint64_t piece = (uint64_t)p.piece_rows * p.piece_panels;
+    uint64_t widest = ((uint64_t)p.rows * p.panels - piece) * 32 * (c->gk - 1u);
     uint64_t allowed = piece * 32 * (c->gk - 1u) + PLAN_GAP_BYTES;
     return widest < allowed ? widest : allowed;
 }
@@ -210,11 +239,11 @@ static uint64_t reduce_compute(const struct model_op *op, const struct plan_choi
     uint32_t parts = c->gk * chunks;
     if (parts == 1)
         return 0;
-    uint32_t rows = ceil_div(op->rows, c->gm), panels = ceil_div(op->panels, c->gn);
-    uint32_t cells = rows * panels;
+    const struct gemm_pass p = gemm_pass_of(op, c);
+    uint32_t cells = p.rows * p.panels;
     uint64_t cycles = 0;
     if (!c->replicate && c->gk > 1) {
-        cells = ceil_div(rows, c->sr) * ceil_div(panels, c->sp);
+        cells = p.piece_rows * p.piece_panels;
         if (!piece_joins(op, c))
             cycles = plan_cost_copy(cells * 32);
     }
@@ -262,13 +291,15 @@ uint32_t gemm_call_cycles(struct space *space, uint32_t rows, uint32_t inners, u
 uint32_t gemm_compute_cycles(struct space *space, const struct model_op *op,
                              const struct plan_choice *c, uint32_t *exchange)
 {
-    uint32_t rows = ceil_div(op->rows, c->gm), panels = ceil_div(op->panels, c->gn);
+    const struct gemm_pass p = gemm_pass_of(op, c);
     uint32_t inners = ceil_div(op->inners, c->gk), jobs = ceil_div(op->batch, c->gb);
     uint32_t chunks = gemm_chunks(inners, c->chunk);
-    uint64_t cycles = gemm_call_cycles(space, rows, inners - (chunks - 1) * c->chunk, panels);
+    uint64_t cycles = gemm_call_cycles(space, p.rows, inners - (chunks - 1) * c->chunk, p.panels);
     if (chunks > 1)
-        cycles += (uint64_t)gemm_call_cycles(space, rows, c->chunk, panels) * (chunks - 1);
-    cycles = cycles * jobs + reduce_compute(op, c, chunks, jobs);
+        cycles += (uint64_t)gemm_call_cycles(space, p.rows, c->chunk, p.panels) * (chunks - 1);
+    if (c->flags & CHOICE_ANYWHERE)
+        cycles += (uint64_t)inners * p.panels * PLAN_NARROW_PANEL;
+    cycles = (cycles * jobs + reduce_compute(op, c, chunks, jobs)) * gemm_passes(c);
     *exchange = reduce_exchange(op, c, jobs);
     return cycles > UINT32_MAX / 4 ? UINT32_MAX / 4 : (uint32_t)cycles;
 }

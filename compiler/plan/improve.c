@@ -45,6 +45,8 @@ uint64_t solution_hash(struct space *space, const uint16_t *pick)
         hash = hash64_mix(hash ^ ((uint64_t)c->gm | (uint64_t)c->gn << 16 | (uint64_t)c->gk << 32));
         hash =
             hash64_mix(hash ^ ((uint64_t)c->sr | (uint64_t)c->sp << 16 | (uint64_t)c->chunk << 32));
+        hash ^= hash64_mix((uint64_t)c->flags | (uint64_t)c->row_passes << 8 |
+                           (uint64_t)c->panel_passes << 16);
     }
     return hash;
 }
@@ -271,7 +273,7 @@ static void step(struct chain *chain)
         chain->trial.cost.cycles > chain->now.cost.cycles + tolerance(chain))
         return;
     struct memory_use use;
-    if (!solution_memory(s, chain->trial.pick, &use) || !memory_fits(&use))
+    if (!solution_memory(s, chain->trial.pick, &use) || !memory_fits(s, &use))
         return;
     pool_offer(chain->pool, s, &chain->trial);
     solution_copy(s, &chain->now, &chain->trial);

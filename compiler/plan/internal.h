@@ -3,7 +3,7 @@
  *   model     the flow flattened: every operation with its operands resolved to producers
  *   lay       a separable layout: row cuts x panel cuts, `reps` owners per cell; interned, so equal
  *             layouts are the same pointer
- *   choice    the decision for one operation, 20 bytes: what recipes consist of
+ *   choice    the decision for one operation, 22 bytes: what recipes consist of
  *   cand      a choice made concrete for a class of equally shaped operations
  *   solution  one candidate index per operation: a whole plan (search.h searches over them)
  *
@@ -70,17 +70,25 @@ struct lay {
 };
 
 enum choice_kind { CHOICE_NONE, CHOICE_GEMM, CHOICE_FOLLOW_A, CHOICE_FOLLOW_B, CHOICE_GRID };
+enum choice_flag {
+    CHOICE_ANYWHERE = 1, /* weights in either memory region */
+    CHOICE_STAGED = 2    /* the left operand, a host tensor, travels from a balanced layout */
+};
+/* How much speed the enumerated products give for memory: nothing; passes with large operands; the
+ * passes that take least memory together with their text. */
+enum thrift { THRIFT_NONE, THRIFT_SOME, THRIFT_MOST, THRIFT_LEVELS };
 enum { GRID_ORDERS = 6, GEMM_PRICE_SLOTS = 1 << 13 };
 
 struct plan_choice {
     uint8_t kind;
     uint8_t order;     /* which grid axis is fastest in tile numbers */
     uint8_t replicate; /* GEMM: every K partner owns the whole reduced block */
-    uint8_t reserved;  /* zero */
+    uint8_t flags;     /* GEMM: enum choice_flag */
     uint16_t gb, gm, gn, gk;
     uint16_t sr, sp; /* GEMM: row and panel parts of a block scattered over K partners */
     uint16_t offset; /* first tile */
     uint16_t chunk;  /* GEMM: inner panels per f16 partial */
+    uint8_t row_passes, panel_passes; /* GEMM: plan.h; at least 1 */
 };
 
 struct cand {
@@ -117,6 +125,7 @@ struct memory_use {
     uint64_t total, interleaved, standard; /* peaks over tiles and time, bytes */
     uint64_t bound; /* peak of what only region 1 can hold: interleaved and large buffers */
     uint64_t largest_standard; /* largest single standard buffer */
+    uint64_t text;             /* of the fullest tile, where it is counted */
     uint32_t tile, op;         /* where the total peaks */
 };
 
@@ -140,9 +149,10 @@ struct space {
     struct memo_entry *memo;
     uint64_t *gemm_prices; /* direct-mapped: key in the high half, cycles in the low half */
     uint32_t memo_count, memo_slots;
-    struct lay **value; /* scratch: layout by op of the solution being priced */
-    uint8_t *mark;      /* scratch for cycle detection */
-    struct lay **fixed; /* by tensor: balanced layouts made so far */
+    struct lay **value;  /* scratch: layout by op of the solution being priced */
+    uint8_t *mark;       /* scratch for cycle detection */
+    struct lay **fixed;  /* by tensor: balanced layouts made so far */
+    struct lay **staged; /* by tensor: layouts of staged host operands */
     uint32_t *receive, *send, *receive_runs, *send_runs, *copies; /* scratch by tile */
     uint32_t *stamp;                                              /* scratch by tile */
     uint32_t stamp_now;
@@ -152,6 +162,8 @@ struct space {
     uint32_t visited_count, visited_slots;
     uint64_t units;      /* work done: one unit = one layout-aware price */
     uint64_t candidates; /* whole plans priced */
+    uint64_t limit;      /* bytes of a tile that a plan may fill */
+    bool count_text;     /* argument blocks and exchange rows are part of them */
     bool oom;
 };
 
@@ -179,6 +191,9 @@ struct lay *lay_intern(struct space *space, uint32_t reps);
 struct lay *lay_grid(struct space *space, uint32_t rows, uint32_t panels, uint32_t gm, uint32_t gn,
                      unsigned order, uint32_t offset);
 struct lay *lay_balanced(struct space *space, uint32_t tensor);
+/* A host operand that travels: each tile has as many rows of as few panels as there can be, so that
+ * boxes of it travel in long runs. */
+struct lay *lay_staged(struct space *space, uint32_t tensor);
 void lay_balanced_grid(uint64_t rows, uint64_t panels, uint32_t tiles, uint32_t *gm, uint32_t *gn);
 /* Tile numbers of a GEMM grid: coordinates times strides, from the choice's offset. */
 struct grid_strides {
@@ -208,13 +223,33 @@ uint32_t gemm_call_cycles(struct space *space, uint32_t rows, uint32_t inners, u
 uint32_t gemm_chunks(uint32_t inners, uint32_t chunk);
 /* Fills in the defaults that follow from the grid; false when the choice is not legal. */
 bool gemm_choice_fix(const struct model_op *op, uint32_t tiles, struct plan_choice *choice);
+/* Rows and panels of the largest job of one pass, and its largest piece of the scattered result. */
+struct gemm_pass {
+    uint32_t rows, panels, piece_rows, piece_panels;
+};
+struct gemm_pass gemm_pass_of(const struct model_op *op, const struct plan_choice *choice);
+static inline uint32_t gemm_passes(const struct plan_choice *c)
+{
+    return (uint32_t)c->row_passes * c->panel_passes;
+}
 
 /* permute.c: source cells that each tile needs for its blocks of a permuted result. */
 bool permute_cells(struct space *space, const struct model_op *op, const struct lay *out,
                    uint32_t *by_tile);
 
-/* candidates.c */
-bool candidates_enumerate(struct space *space, unsigned limit);
+/* thrift.c. Bytes of the fullest tile for this operation alone. */
+uint64_t gemm_choice_bytes(const struct model_op *op, const struct plan_choice *choice);
+/* Of one owner of a piece of a scattered result, over all passes: calls that sum (a piece cut by
+ * row passes is summed panel by panel) and runs in which it receives each other partial. */
+struct gemm_sums {
+    uint64_t calls, runs;
+};
+struct gemm_sums gemm_sums_of(const struct model_op *op, const struct plan_choice *choice);
+/* Flags and passes of a grid with its scatter; gemm_choice_fix() is still to be called. */
+void choice_thrift(const struct model_op *op, enum thrift thrift, struct plan_choice *choice);
+
+/* candidates.c. Appends to the lists; called once for each level of thrift that is needed. */
+bool candidates_enumerate(struct space *space, unsigned limit, enum thrift thrift);
 /* Index of the candidate with this choice, added when new; UINT32_MAX when illegal. */
 uint32_t candidate_find(struct space *space, uint32_t class_index,
                         const struct plan_choice *choice);
@@ -233,13 +268,19 @@ struct op_cost price_op(struct space *space, uint32_t op, uint32_t pick, struct 
 /* Resolves the layout of every operation's result; false when one is not available. */
 bool solution_layouts(struct space *space, const uint16_t *pick);
 struct lay *solution_source(struct space *space, const struct model_source *source);
+/* The layout from which the left operand of an operation travels; NULL: from the host. */
+struct lay *solution_left(struct space *space, const struct model_op *op, const struct cand *cand);
 bool solution_price(struct space *space, struct solution *solution);
 struct op_cost solution_op_cost(struct space *space, const uint16_t *pick, uint32_t op);
 
 /* memory.c */
 bool solution_memory(struct space *space, const uint16_t *pick, struct memory_use *use);
-bool memory_fits(const struct memory_use *use);
+bool memory_fits(const struct space *space, const struct memory_use *use);
+/* By how many bytes the limits are exceeded. */
+uint64_t memory_excess(const struct space *space, const struct memory_use *use);
 uint64_t candidate_bytes(struct space *space, uint32_t op, uint32_t pick);
-uint32_t solution_row_bytes(struct space *space, const uint16_t *pick);
+/* By tile: bytes of exchange rows and of the calls of products, an estimate from runs and passes.
+ */
+bool solution_text(struct space *space, const uint16_t *pick, uint64_t *text);
 
 #endif

@@ -188,6 +188,18 @@ struct lay *lay_balanced(struct space *space, uint32_t tensor)
     return space->fixed[tensor];
 }
 
+struct lay *lay_staged(struct space *space, uint32_t tensor)
+{
+    if (space->staged[tensor] == NULL) {
+        const struct flow_tensor *t = &space->model->flow->tensors[tensor];
+        uint32_t panels = (uint32_t)plan_panels(t->columns), rows = (uint32_t)t->rows;
+        uint32_t gn = panels < space->tiles ? panels : space->tiles, gm = space->tiles / gn;
+        gm = gm < rows ? gm : rows;
+        space->staged[tensor] = lay_grid(space, rows, panels, gm, gn, 0, 0);
+    }
+    return space->staged[tensor];
+}
+
 static const uint8_t grid_orders[GRID_ORDERS][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0},
                                                     {2, 0, 1}, {2, 1, 0}}; /* slowest to fastest */
 

@@ -183,6 +183,8 @@ static bool same_class(const struct model *m, const struct model_op *x, const st
     if ((x->a.kind == SOURCE_HOST) != (y->a.kind == SOURCE_HOST) ||
         (x->b.kind == SOURCE_HOST) != (y->b.kind == SOURCE_HOST))
         return false;
+    if (f->kind == FLOW_GEMM && x->a.kind == SOURCE_HOST && x->a.copies != y->a.copies)
+        return false;
     if (f->kind == FLOW_GEMM && m->flow->tensors[f->a].columns != m->flow->tensors[g->a].columns)
         return false;
     return (f->kind != FLOW_ADD ||

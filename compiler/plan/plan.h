@@ -53,6 +53,17 @@ struct plan_op {
     struct plan_gemm_job *jobs;
     uint32_t inner_parts;
     uint32_t chunk;
+    /* GEMM: the jobs are worked off in row_passes x panel_passes parts, one after the other, each
+     * with its own exchange: pass (i, j) is part i of the rows and part j of the panels of every
+     * job (plan_pass_cut()). Trades exchanges for memory: only one pass's operands, partials and
+     * gathered weights live at a time. At least 1; each job has at least as many rows and panels.
+     */
+    uint32_t row_passes, panel_passes;
+    /* GEMM: weights may lie in either memory region, read 64 bits at a time. */
+    bool weights_anywhere;
+    /* GEMM whose left operand is a host tensor: it lives once, in this layout, and travels like a
+     * computed value instead of being uploaded to every tile that needs it. Count 0: uploaded. */
+    struct plan_layout staged;
     /* Layout in which the result lives. For elementwise operations: also the work distribution
      * (each block computes its cells). An elementwise operation whose layout equals its operand's
      * runs in place without any transfer. For REPEAT: unused. */
@@ -78,6 +89,7 @@ struct plan_options {
     unsigned finalists; /* how many distinct plans to return at most (1..8) */
     uint64_t seed;
     unsigned threads;
+    uint32_t tile_bytes;  /* what a plan may fill of a tile; 0 = the default, then all there is */
     const uint8_t *state; /* serialised search state to resume, or NULL */
     size_t state_size;
     struct log *log;
@@ -121,6 +133,11 @@ void plan_state_note(struct buffer *state, const struct plan *plan, uint64_t ref
 static inline uint64_t plan_panels(uint64_t columns)
 {
     return (columns + 15) / 16;
+}
+/* First of n items that pass `i` of `passes` takes; a pass beyond n is empty. */
+static inline uint32_t plan_pass_cut(uint32_t n, uint32_t passes, uint32_t i)
+{
+    return (uint32_t)((uint64_t)n * i / passes);
 }
 
 #endif

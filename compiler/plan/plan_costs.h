@@ -9,16 +9,17 @@
 #define IPU_PLAN_PLAN_COSTS_H
 
 #include "compiler/graph/flow.h"
+#include "device/ipu21/timing.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 enum {
-    PLAN_COST_VERSION = 2, /* raised when any price changes: stored search states lose validity */
+    PLAN_COST_VERSION = 3, /* raised when any price changes: stored search states lose validity */
 
-    /* One exchange phase: entry 14, internal sync 90 (facts/timing.md 3), call of the row 14,
-     * as code generation emits them [D]. */
-    PLAN_PHASE_OVERHEAD = 118,
+    /* One exchange phase: entry 14, internal sync, call of the row 14, as code generation emits
+     * them [D]. */
+    PLAN_PHASE_OVERHEAD = 28 + IPU21_SYNC_INTERNAL,
     /* From slot 0 to the pointer slot of a receiver, and the guard behind the last word: fitted to
      * schedules of compiler/exchange over 8..9720 words, error under 6 % [F]. */
     PLAN_PHASE_LATENCY = 104,
@@ -34,13 +35,27 @@ enum {
     PLAN_RECEIVES_FREE = 100000,
     PLAN_RECEIVES_PER_CYCLE = 64,
 
-    /* Row bytes: 8 per send and receive, 8 per phase (facts/compiler_pipeline.md 8). */
-    PLAN_ROW_FRAGMENT_BYTES = 8,
+    /* What code generation reserves for a receive and a send, and beside them for a phase
+     * (compiler/exchange/estimate.c); argument block and code of a product and of a sum [D]. */
+    PLAN_RECEIVE_BYTES = 24,
+    PLAN_SEND_BYTES = 8,
     PLAN_ROW_PHASE_BYTES = 8,
+    PLAN_GEMM_CALL_BYTES = 44,
+    PLAN_REDUCE_CALL_BYTES = 156,
 
     /* Tensor space of a tile: 624 KiB less runtime, kernels, program, rows, host window. Planning
      * keeps a margin for placement (granule rules, alignment). [G] */
     PLAN_TILE_BYTES = 508 * 1024,
+    /* What is left beside the smallest program: plans over PLAN_TILE_BYTES are tried last, and
+     * placement tells whether they fit. */
+    PLAN_TILE_MOST = 548 * 1024,
+    PLAN_TEXT_MOST = 144 * 1024, /* what region 0 has for rows and calls */
+    /* Cycles that a coefficient panel takes longer when read 64 bits at a time: 64 loads, not 32.
+     */
+    PLAN_NARROW_PANEL = 32,
+    /* Bytes of a pass that THRIFT_SOME aims at, and of one weight buffer. [G] */
+    PLAN_PASS_BYTES = 64 * 1024,
+    PLAN_WEIGHT_BUFFER = 56 * 1024,
     PLAN_INTERLEAVED_BYTES = 408 * 1024, /* region 1 */
     PLAN_REGION0_BYTES = 140 * 1024,     /* 0x5c000 to region 1, less the granule rules */
     PLAN_GAP_BYTES = 8192,               /* gaps that lowering allows between joined partials */

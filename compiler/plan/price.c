@@ -20,6 +20,13 @@ struct lay *solution_source(struct space *s, const struct model_source *source)
     return NULL;
 }
 
+struct lay *solution_left(struct space *s, const struct model_op *op, const struct cand *cand)
+{
+    if (op->flow->kind == FLOW_GEMM && cand != NULL && (cand->choice.flags & CHOICE_STAGED))
+        return lay_staged(s, op->flow->a);
+    return solution_source(s, &op->a);
+}
+
 enum { MARK_NONE, MARK_OPEN, MARK_DONE };
 
 static struct lay *resolve_value(struct space *s, const uint16_t *pick, uint32_t index)
@@ -124,18 +131,30 @@ static uint32_t words_of(const struct space *s, uint32_t tensor)
     return s->model->flow->tensors[tensor].type == FLOW_F32 ? 16 : 8;
 }
 
+/* An exchange in `phases` parts of which every word takes part `times` times. */
+static uint32_t repeat_phases(uint32_t exchange, uint32_t phases, uint32_t times)
+{
+    uint64_t cycles = (uint64_t)exchange * times +
+                      (uint64_t)(phases - times) * (PLAN_PHASE_OVERHEAD + PLAN_PHASE_LATENCY);
+    return cycles > UINT32_MAX / 4 ? UINT32_MAX / 4 : (uint32_t)cycles;
+}
+
 static struct op_cost price_gemm(struct space *s, const struct model_op *op, struct cand *cand,
                                  const struct lay *a, const struct lay *b)
 {
+    const struct plan_choice *c = &cand->choice;
+    uint32_t gather = 0, copy, phases = c->row_passes;
     traffic_reset(s);
-    if (op->a.kind != SOURCE_HOST && a != NULL)
+    if (a != NULL)
         traffic_add(s, a, cand->need_a, 8);
-    uint32_t gather = 0, copy;
     if (op->b.kind != SOURCE_HOST && b != NULL && gemm_right(s, op, cand) != NULL) {
         traffic_add(s, b, cand->need_b, 8);
         gather = plan_cost_gather(cand->need_b->max_cells * 16, 2);
+        phases = gemm_passes(c); /* panels are the outer loop: rows travel for each */
     }
     uint32_t exchange = traffic_cycles(s, &copy);
+    if (exchange > 0 && phases > 1)
+        exchange = repeat_phases(exchange, phases, phases > c->row_passes ? c->panel_passes : 1u);
     return (struct op_cost){exchange + copy + gather + cand->compute + cand->exchange,
                             exchange + cand->exchange};
 }
@@ -302,8 +321,8 @@ struct op_cost solution_op_cost(struct space *s, const uint16_t *pick, uint32_t 
         return price_entry(s, op);
     if (op->op > 0 && s->model->ops[index - 1].fusable)
         return (struct op_cost){0, 0}; /* computed by the addition before it */
-    return price_op(s, index, pick[index], solution_source(s, &op->a), solution_source(s, &op->b),
-                    s->value[index]);
+    struct lay *a = solution_left(s, op, candidate_get(s, index, pick[index]));
+    return price_op(s, index, pick[index], a, solution_source(s, &op->b), s->value[index]);
 }
 
 bool solution_price(struct space *s, struct solution *solution)

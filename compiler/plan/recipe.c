@@ -1,9 +1,10 @@
 /* Recipes: the compact identity of a plan.
  *
  * Format, little-endian: u8 version, u8 reserved, u16 number of operations, then per operation of
- * the model 20 bytes: kind, order, replicate, reserved (u8 each), gb, gm, gn, gk, sr, sp, offset,
- * chunk (u16 each); a REPEAT is all zero. Reading refuses anything that is not a legal choice of
- * the present flow, so that a damaged recipe never becomes a plan.
+ * the model 22 bytes: kind, order, replicate, flags (u8 each), gb, gm, gn, gk, sr, sp, offset,
+ * chunk (u16 each), row passes, panel passes (u8 each); a REPEAT is all zero. Reading refuses
+ * anything that is not a legal choice of the present flow, so that a damaged recipe never becomes a
+ * plan.
  */
 #include "compiler/plan/search.h"
 
@@ -11,7 +12,7 @@
 
 #include <string.h>
 
-enum { RECIPE_VERSION = 1, RECIPE_HEADER = 4, RECIPE_OP = 20 };
+enum { RECIPE_VERSION = 2, RECIPE_HEADER = 4, RECIPE_OP = 22 };
 
 static void put16(struct buffer *out, unsigned value)
 {
@@ -29,11 +30,13 @@ bool recipe_write(struct space *space, const uint16_t *pick, struct buffer *out)
         struct plan_choice c = {0};
         if (op->flow->kind != FLOW_REPEAT)
             c = space->classes[op->class_index].list[pick[i]].choice;
-        const uint8_t head[4] = {c.kind, c.order, c.replicate, c.reserved};
+        const uint8_t head[4] = {c.kind, c.order, c.replicate, c.flags};
         buffer_append(out, head, 4);
         const uint16_t words[8] = {c.gb, c.gm, c.gn, c.gk, c.sr, c.sp, c.offset, c.chunk};
         for (unsigned w = 0; w < 8; w++)
             put16(out, words[w]);
+        const uint8_t passes[2] = {c.row_passes, c.panel_passes};
+        buffer_append(out, passes, 2);
     }
     return !out->failed;
 }
@@ -48,7 +51,7 @@ static struct plan_choice read_choice(const uint8_t *d)
     return (struct plan_choice){.kind = d[0],
                                 .order = d[1],
                                 .replicate = d[2],
-                                .reserved = d[3],
+                                .flags = d[3],
                                 .gb = (uint16_t)get16(d + 4),
                                 .gm = (uint16_t)get16(d + 6),
                                 .gn = (uint16_t)get16(d + 8),
@@ -56,7 +59,9 @@ static struct plan_choice read_choice(const uint8_t *d)
                                 .sr = (uint16_t)get16(d + 12),
                                 .sp = (uint16_t)get16(d + 14),
                                 .offset = (uint16_t)get16(d + 16),
-                                .chunk = (uint16_t)get16(d + 18)};
+                                .chunk = (uint16_t)get16(d + 18),
+                                .row_passes = d[20],
+                                .panel_passes = d[21]};
 }
 
 bool recipe_read(struct space *space, const uint8_t *data, size_t size, struct solution *out)
@@ -71,8 +76,10 @@ bool recipe_read(struct space *space, const uint8_t *data, size_t size, struct s
         out->pick[i] = 0;
         if (op->flow->kind == FLOW_REPEAT)
             continue;
-        if ((c.kind == CHOICE_GEMM) != (op->flow->kind == FLOW_GEMM) || c.replicate > 1 ||
-            c.reserved != 0)
+        bool gemm = op->flow->kind == FLOW_GEMM;
+        if ((c.kind == CHOICE_GEMM) != gemm || c.replicate > 1)
+            return false;
+        if (!gemm && (c.flags | c.row_passes | c.panel_passes) != 0)
             return false;
         uint32_t at = candidate_find(space, op->class_index, &c);
         if (at > UINT16_MAX - 1)

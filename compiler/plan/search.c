@@ -53,9 +53,9 @@ static int no_fit(struct space *space, const struct solution *leanest, const str
     static const char *const names[] = {"matmul", "add",     "gelu",  "relu",
                                         "cast",   "permute", "repeat"};
     const char *label = op->flow->label != NULL ? op->flow->label : "";
-    bool interleaved = use->total <= PLAN_TILE_BYTES;
+    bool interleaved = use->total <= space->limit;
     uint64_t needed = interleaved ? use->bound : use->total;
-    uint64_t there = interleaved ? PLAN_INTERLEAVED_BYTES : PLAN_TILE_BYTES;
+    uint64_t there = interleaved ? PLAN_INTERLEAVED_BYTES : space->limit;
     return ipu_error_set(
         error, IPU_ERR_NO_FIT,
         "plan: operation %u (%s%s%s): no layout fits the %u tiles: a tile needs %llu bytes of %s, "
@@ -112,7 +112,7 @@ static bool resume_frontier(struct search *search)
         const struct state_recipe *r = &search->state.frontier[i];
         struct memory_use use;
         if (recipe_read(s, r->data, r->size, &solution) &&
-            solution_memory(s, solution.pick, &use) && memory_fits(&use))
+            solution_memory(s, solution.pick, &use) && memory_fits(s, &use))
             pool_offer(&search->pool, s, &solution);
     }
     for (uint32_t i = 0; search->pool.count > 0 && i < search->state.visited_count; i++)
@@ -152,13 +152,30 @@ static void load_state(struct search *search)
     search->state.cost_version = PLAN_COST_VERSION;
 }
 
+/* Thriftier products only when nothing else fits. Their passes add to the program's text, so that
+ * is counted from then on, and in return the limit is all that a tile has. */
+static bool first_plan(struct search *search, struct solution *first, struct memory_use *use)
+{
+    struct space *s = search->space;
+    for (enum thrift thrift = THRIFT_NONE; thrift < THRIFT_LEVELS && !s->oom; thrift++) {
+        if (thrift != THRIFT_NONE && !candidates_enumerate(s, SEARCH_GRIDS, thrift))
+            return false;
+        if (baseline_run(s, first, use))
+            return true;
+        s->count_text = true;
+        if (search->options->tile_bytes == 0)
+            s->limit = PLAN_TILE_MOST;
+    }
+    return false;
+}
+
 static int fresh_start(struct search *search, struct ipu_error *error)
 {
     struct solution first;
     struct memory_use use = {0};
     if (!solution_new(search->space, &first))
         return no_memory(error);
-    if (!baseline_run(search->space, &first, &use))
+    if (!first_plan(search, &first, &use))
         return search->space->oom ? no_memory(error) : no_fit(search->space, &first, &use, error);
     pool_offer(&search->pool, search->space, &first);
     return 0;
@@ -180,10 +197,12 @@ static void island_search(struct island *island, struct space *space)
     struct solution start;
     struct pool pool;
     struct budget budget = island->search->budget;
-    if (!candidates_enumerate(space, SEARCH_GRIDS) || !solution_new(space, &start) ||
+    if (!candidates_enumerate(space, SEARCH_GRIDS, THRIFT_NONE) || !solution_new(space, &start) ||
         !pool_open(&pool, space, STATE_MAX_FRONTIER) ||
         !recipe_read(space, island->start.data, island->start.size, &start))
         return;
+    space->limit = island->search->space->limit;
+    space->count_text = island->search->space->count_text;
     budget.units = space->units + island->units;
     budget.progress = NULL;
     improve_run(space, &start, &pool, &budget, island->seed);
@@ -297,23 +316,33 @@ static void write_active_tiles(const struct search *search, const struct solutio
     buffer_append(text, "}", 2);
 }
 
+/* Bytes of exchange rows and calls on the fullest tile. */
+static uint64_t row_bytes_of(struct search *search, const struct solution *solution)
+{
+    uint64_t *text = ARENA_ARRAY(search->arena, uint64_t, search->space->tiles), most = 0;
+    if (text == NULL || !solution_text(search->space, solution->pick, text))
+        return 0;
+    for (uint32_t t = 0; t < search->space->tiles; t++)
+        most = text[t] > most ? text[t] : most;
+    return most;
+}
+
 static void log_finalist(struct search *search, unsigned rank, const struct solution *solution,
                          const struct memory_use *use)
 {
-    struct space *s = search->space;
     struct buffer text = {0};
-    uint32_t row_bytes = solution_row_bytes(s, solution->pick);
+    uint64_t row_bytes = row_bytes_of(search, solution);
     write_active_tiles(search, solution, &text);
     const char *counts = text.failed ? "{}" : (const char *)text.data;
     log_event(search->options->log, LOG_LEVEL_INFO, "lower_mid", "retained operator-plan finalist",
               "finalist=%u values=%u operations=%u estimated_cycles=%llu "
-              "estimated_exchange_cycles=%llu exchange_row_bytes=%u peak_standard_bytes=%llu "
+              "estimated_exchange_cycles=%llu exchange_row_bytes=%llu peak_standard_bytes=%llu "
               "peak_interleaved_bytes=%llu peak_total_bytes=%llu "
               "maximum_standard_allocation_bytes=%llu active_tile_counts=%s "
               "padding_group_counts={} conversion_sources=[]",
               rank, search->flow->tensor_count, search->flow->regions[0].op_count,
               (unsigned long long)solution->cost.cycles,
-              (unsigned long long)solution->cost.exchange, row_bytes,
+              (unsigned long long)solution->cost.exchange, (unsigned long long)row_bytes,
               (unsigned long long)use->standard, (unsigned long long)use->interleaved,
               (unsigned long long)use->total, (unsigned long long)use->largest_standard, counts);
     buffer_free(&text);
@@ -407,7 +436,7 @@ static void report(const struct search *search)
 
 static int search_all(struct search *search, struct plan_result *out, struct ipu_error *error)
 {
-    if (!candidates_enumerate(search->space, SEARCH_GRIDS) ||
+    if (!candidates_enumerate(search->space, SEARCH_GRIDS, THRIFT_NONE) ||
         !pool_open(&search->pool, search->space, STATE_MAX_FRONTIER))
         return no_memory(error);
     int status = run(search, error);
@@ -437,6 +466,10 @@ int plan_search(const struct flow *flow, const struct plan_options *options, str
         status = space_open(search->model, &search->space, error);
     if (status != 0)
         return status;
+    if (options->tile_bytes != 0) {
+        search->space->limit = options->tile_bytes;
+        search->space->count_text = true;
+    }
     search->budget_ms = options->search_ms ? options->search_ms : default_budget(search->model);
     status = search_all(search, out, error);
     space_close(search->space);

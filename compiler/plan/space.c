@@ -36,6 +36,7 @@ static bool space_allocate(struct space *s)
     s->value = ARENA_ARRAY(s->arena, struct lay *, m->op_count + 1);
     s->mark = ARENA_ARRAY(s->arena, uint8_t, m->op_count + 1);
     s->fixed = ARENA_ARRAY(s->arena, struct lay *, m->flow->tensor_count + 1);
+    s->staged = ARENA_ARRAY(s->arena, struct lay *, m->flow->tensor_count + 1);
     s->receive = ARENA_ARRAY(s->arena, uint32_t, s->tiles);
     s->send = ARENA_ARRAY(s->arena, uint32_t, s->tiles);
     s->receive_runs = ARENA_ARRAY(s->arena, uint32_t, s->tiles);
@@ -50,8 +51,8 @@ static bool space_allocate(struct space *s)
     s->visited = ipu_calloc(s->visited_slots, sizeof(uint64_t));
     s->gemm_prices = ARENA_ARRAY(s->arena, uint64_t, GEMM_PRICE_SLOTS);
     return s->gemm_prices && s->visited && s->classes && s->value && s->mark && s->fixed &&
-           s->receive && s->send && s->receive_runs && s->send_runs && s->copies && s->stamp &&
-           s->lay_slots && s->memo;
+           s->staged && s->receive && s->send && s->receive_runs && s->send_runs && s->copies &&
+           s->stamp && s->lay_slots && s->memo;
 }
 
 int space_open(const struct model *model, struct space **out, struct ipu_error *error)
@@ -61,6 +62,7 @@ int space_open(const struct model *model, struct space **out, struct ipu_error *
         return ipu_error_set(error, IPU_ERR_NO_MEMORY, "plan: no memory for the search");
     s->model = model;
     s->tiles = model->tiles;
+    s->limit = PLAN_TILE_BYTES;
     s->arena = arena_create(SPACE_ARENA_BYTES);
     if (s->arena == NULL || !space_allocate(s)) {
         space_close(s);

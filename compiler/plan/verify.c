@@ -172,7 +172,7 @@ static int check_layout(struct verifier *v, const struct plan_layout *layout, ui
         const struct plan_block *b = &layout->blocks[i];
         status = check_block(v, layout, i, rows, panels);
         patches[i] = (struct patch){b->row, b->rows, b->panel, b->panels, 1};
-        if (status == 0 && (uint64_t)b->rows * b->panels * cell_bytes > PLAN_TILE_BYTES)
+        if (status == 0 && (uint64_t)b->rows * b->panels * cell_bytes > PLAN_TILE_MOST)
             status = bad(v, "a block of the result is larger than a tile");
     }
     if (status == 0)
@@ -243,6 +243,8 @@ static int check_final(const struct verifier *v)
         widest = op->jobs[i].inners > widest ? op->jobs[i].inners : widest;
     if (op->chunk == 0 || op->chunk > PLAN_CHUNK_PANELS)
         return bad(v, "a partial sums too many inner panels for f16");
+    if (op->row_passes == 0 || op->panel_passes == 0)
+        return bad(v, "a product has no passes");
     if (op->inner_parts > 1 || widest > op->chunk)
         return 0;
     if (op->out.count != op->job_count)
@@ -294,6 +296,14 @@ static void count_bytes(struct verifier *v, const struct flow_op *f)
         v->bytes[op->jobs[i].tile] += 512ull * op->jobs[i].inners * op->jobs[i].panels;
 }
 
+static int check_staged(struct verifier *v, const struct flow_op *f)
+{
+    const struct flow_tensor *a = &v->flow->tensors[f->a];
+    if (f->kind != FLOW_GEMM || (a->source != FLOW_PARAMETER && a->source != FLOW_INPUT))
+        return bad(v, "only a host tensor that a matmul reads can be staged");
+    return check_layout(v, &v->op->staged, a->rows, plan_panels(a->columns), 32);
+}
+
 static int check_op(struct verifier *v, uint32_t index)
 {
     const struct flow_op *f = &v->flow->regions[v->op->region].ops[v->op->op];
@@ -310,6 +320,8 @@ static int check_op(struct verifier *v, uint32_t index)
                               out->type == FLOW_F32 ? 64 : 32);
     if (status == 0 && f->kind == FLOW_GEMM)
         status = check_gemm(v, f);
+    if (status == 0 && v->op->staged.count > 0)
+        status = check_staged(v, f);
     if (status == 0)
         count_bytes(v, f);
     return status;
@@ -345,10 +357,10 @@ int plan_verify(const struct flow *flow, const struct plan *plan, struct ipu_err
         status = check_op(&v, i);
     }
     for (uint32_t t = 0; t < flow->tiles && status == 0; t++)
-        if (v.bytes[t] > PLAN_INTERLEAVED_BYTES)
+        if (v.bytes[t] > PLAN_TILE_MOST)
             status = ipu_error_set(error, IPU_ERR_INTERNAL,
                                    "plan: tile %u holds %llu bytes of weights, has %u", t,
-                                   (unsigned long long)v.bytes[t], PLAN_INTERLEAVED_BYTES);
+                                   (unsigned long long)v.bytes[t], PLAN_TILE_MOST);
     ipu_free(v.bytes);
     return status;
 }

@@ -57,6 +57,14 @@ const struct kernel_info *kernel_info(enum kernel_family family)
     return &families[family].info;
 }
 
+enum kernel_operand kernel_operand_of(const struct kernel_spec *spec, unsigned arg)
+{
+    enum { WEIGHTS = 1 };
+    if (spec->family == KERNEL_GEMM_F16 && arg == WEIGHTS && (spec->params[0] & 1) == 0)
+        return KERNEL_OPERAND_ANY;
+    return kernel_info(spec->family)->operands[arg];
+}
+
 void kernel_name(const struct kernel_spec *spec, char name[KERNEL_NAME_BYTES])
 {
     const struct kernel_info *info = kernel_info(spec->family);

@@ -203,12 +203,12 @@ START_TEST(illegal_recipes_with_a_good_check_are_ignored)
     struct search_state state;
     struct buffer changed = {0};
     const char *reason;
-    uint8_t recipe[84];
+    uint8_t recipe[92];
     ck_assert(state_read(first.state->data, first.state->size, arena, &state, &reason));
     ck_assert_uint_eq(state.frontier[0].size, sizeof recipe);
     memcpy(recipe, state.frontier[0].data, sizeof recipe);
-    recipe[4 + 20 + 6] = 0xff; /* gm of the first matmul */
-    recipe[4 + 20 + 7] = 0xff;
+    recipe[4 + 22 + 6] = 0xff; /* gm of the first matmul */
+    recipe[4 + 22 + 7] = 0xff;
     for (unsigned i = 0; i < state.frontier_count; i++)
         state.frontier[i].data = recipe;
     ck_assert(state_write(&state, &changed));

@@ -145,12 +145,17 @@ END_TEST
 
 START_TEST(moved_final_product_is_found)
 {
-    uint32_t last = plan->ops[1].out.count - 1;
-    ck_assert_uint_eq(plan->ops[1].inner_parts, 1);
-    ck_assert_uint_lt(plan->ops[1].out.blocks[last].tile, 64);
-    plan->ops[1].out.blocks[last].tile = 63;
-    plan->ops[1].jobs[last].tile = 62;
-    expect_refused("stay where it is computed");
+    struct flow_builder *b = build_begin(64); /* one inner panel: a product in one part */
+    build_output(b, build_gemm(b, 0, build_tensor(b, 0, FLOW_INPUT, 40, 16), 64));
+    int status;
+    struct plan *single = search(b, 5, &status);
+    ck_assert_int_eq(plan_verify(&b->flow, single, &error), 0);
+    uint32_t last = single->ops[0].out.count - 1;
+    single->ops[0].out.blocks[last].tile = 63;
+    single->ops[0].jobs[last].tile = 62;
+    ck_assert_int_eq(plan_verify(&b->flow, single, &error), IPU_ERR_INTERNAL);
+    ck_assert_ptr_nonnull(strstr(error.text, "stay where it is computed"));
+    free(b);
 }
 END_TEST
 
