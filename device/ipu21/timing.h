@@ -30,7 +30,7 @@ enum {
     /* Last arrival to slot 0 of every tile: what the row handoff of 177..180 cycles (M001..M005)
      * leaves when the instructions around the row are taken off. The same value gives the phase
      * residuals of 230 and more (M025..M032). PopLibs' 90 include the code around the sync [D]. */
-    IPU21_SYNC_INTERNAL = 31,
+    IPU21_SYNC_INTERNAL = 30,
     IPU21_SYNC_HOST = 600, /* host sync release; not inside any measured region [G] */
 
     /* Worker slots of multi-slot instructions (all others: 1). facts/timing_isa.md section 2. */

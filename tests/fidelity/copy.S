@@ -1,6 +1,7 @@
-// Local copy of eight-byte units by six workers (M449: 288 cycles and one group of eight bytes): each
-// worker moves a run of its own with one paced load and store a group, so source and destination lie
-// in different memory elements. Frame: destination, source, quotient and remainder of the units by six.
+// Local copy of eight-byte units by six workers (M449: 288 cycles and one group of eight bytes):
+// each worker moves a run of its own with one paced load and store a group, so source and
+// destination lie in different memory elements. Frame: destination, source, quotient and remainder
+// of the units by six.
 
 #include "call.inc"
 

@@ -21,6 +21,7 @@ enum {
     RIG_FIRST = 0x80000, /* where data may lie: interleaved memory up to RIG_CELLS */
     RIG_LOW = 0x60000,   /* and standard memory up to RIG_STACK */
     RIG_STACK = 0x7e000,
+    RIG_CODE = 0x4c100, /* where images are linked */
     RIG_CELLS = 0x7f000 /* the two samples */
 };
 
@@ -32,6 +33,12 @@ struct rig_call {
     uint32_t args[RIG_ARGS];
     unsigned arg_count;
 };
+
+/* Assembles `text`, which may include the sources of this folder, and links it at RIG_CODE. Release
+ * the image with asm_image_free(). */
+IPU_MUST_CHECK int rig_assemble(const char *name, const char *text,
+                                const struct asm_define *defines, unsigned define_count,
+                                struct asm_image *image, struct ipu_error *error);
 
 /* One tile. Zeroed memory; rig_run() may be called once. */
 struct rig {

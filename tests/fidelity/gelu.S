@@ -1,9 +1,9 @@
 // GELU f16 (tanh form, argument clamped to +-8), two elements a register, by six workers that take
 // blocks of eight pairs in turn (facts/measurements.tsv F06..F09). Frame: out, in, elements.
 //
-// VERSION 0: before the clamp, two-wide arithmetic: 93 groups a block. VERSION 1: four-wide with the
-// clamp, 85. VERSION 2: the operand is read again beside the arithmetic, 77. A count that is no
-// multiple of 16 takes the second loop, three groups more a block, and pairs of 20 groups.
+// VERSION 0: before the clamp, two-wide arithmetic: 93 groups a block. VERSION 1: four-wide with
+// the clamp, 85. VERSION 2: the operand is read again beside the arithmetic, 77. A count that is
+// no multiple of 16 takes the second loop, three groups more a block, and pairs of 20 groups.
 //
 // Registers: $a0:1 the elements, $a2:3 work, $a4 beta, $a5 alpha, $a6 one, $a7 half or the bounds.
 

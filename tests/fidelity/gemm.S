@@ -1,5 +1,5 @@
-// The AMP GEMM of the measured system: out[R x C] = x[R x K] w, panels of 16 (f16) or 32 (f8) inner by
-// 16 columns (facts/timing.md section 4: 294 + panels (4 R + 160)).
+// The AMP GEMM of the measured system: out[R x C] = x[R x K] w, panels of 16 (f16) or 32 (f8)
+// inner by 16 columns (facts/timing.md section 4: 294 + panels (4 R + 160)).
 //
 // For each panel the supervisor waits for the workers, loads 64 coefficients, and launches six
 // workers, each on its share of the rows. The first inner panel of a column writes, the later ones
@@ -7,8 +7,8 @@
 // the stream of rows is what 160 is made of: join, 32 loads, launch, filling and draining the unit.
 //
 // RETAINED 1: the panel's stride lies in a register and the clearing stands beside the first load
-// (the kernels from 2026-09-13 on). 0: before, a test for an idle worker and a load more each launch;
-// 2: the kernels before they were shared between row counts: constants in the code.
+// (the kernels from 2026-09-13 on). 0: before, a test for an idle worker and a load more each
+// launch; 2: the kernels before they were shared between row counts: constants in the code.
 
 #include "call.inc"
 
@@ -92,9 +92,9 @@ panel:
     add $m11, $m11, 48
     br $m10
 
-// Held from launch to launch: $m8 rows - 1 (negative: none), $m9 bytes before the worker's first row,
-// $m1 x and $m2 out at the worker's first row, the former of this panel, $m3 bytes of a panel, $m4 the
-// second row of out.
+// Held from launch to launch: $m8 rows - 1 (negative: none), $m9 bytes before the worker's first
+// row, $m1 x and $m2 out at the worker's first row, the former of this panel, $m3 bytes of a
+// panel, $m4 the second row of out.
 
     .worker
     .align 8

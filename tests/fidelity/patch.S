@@ -1,9 +1,9 @@
 // Patching the instruction words of an exchange row (facts/exchange.md section 10). A list holds
 // pairs {word index, value}; arguments: list, pairs, row.
 //
-// SCALAR: the supervisor's loop alone: eight instructions, two loads and a store that depend on each
-// other, one taken branch. Else the helper that gives lists of 24 pairs and more to six workers, nine
-// groups a pair.
+// SCALAR: the supervisor's loop alone: eight instructions, two loads and a store that depend on
+// each other, one taken branch. Else the helper that gives lists of 24 pairs and more to six
+// workers, nine groups a pair.
 
 #include "call.inc"
 

@@ -1,7 +1,7 @@
 // Sum of P partials, f16, eight elements a turn (facts/timing.md section 6: 11 + 2 (P - 1) issue
-// groups): the next partial is loaded while the one before is added, nothing is read past the input.
-// BEFORE: the loop of 9 + 6 (P - 1) groups that it replaced.
-// Frame: out, first partial, second partial, P - 1, elements; the partials lie one after another.
+// groups): the next partial is loaded while the one before is added, nothing is read past the
+// input. BEFORE: the loop of 9 + 6 (P - 1) groups that it replaced. Frame: out, first partial,
+// second partial, P - 1, elements; the partials lie one after another.
 
 #include "call.inc"
 

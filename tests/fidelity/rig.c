@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { BASE = 0x4c100, TEXT_BYTES = 4096, LIMIT = 1 << 28, PLACES = 14 };
+enum { TEXT_BYTES = 4096, LIMIT = 1 << 28 };
 
 struct text {
     char bytes[TEXT_BYTES];
@@ -47,17 +47,16 @@ static const char *include(void *context, const char *name, size_t *length)
     return fidelity_source(name, length);
 }
 
-static int build(const struct rig_call *call, struct asm_image *image, struct ipu_error *error)
+int rig_assemble(const char *name, const char *text, const struct asm_define *defines,
+                 unsigned define_count, struct asm_image *image, struct ipu_error *error)
 {
-    struct text text = {.length = 0};
     struct buffer object = {0};
     struct asm_options options = {
-        .defines = call->defines, .define_count = call->define_count, .include = include};
-    write_program(&text, call);
-    int err = asm_assemble(call->source, text.bytes, text.length, &options, &object, error);
+        .defines = defines, .define_count = define_count, .include = include};
+    int err = asm_assemble(name, text, strlen(text), &options, &object, error);
     if (err == 0) {
-        struct asm_object part = {object.data, object.size, call->source};
-        struct asm_link_options link = {.base = BASE};
+        struct asm_object part = {object.data, object.size, name};
+        struct asm_link_options link = {.base = RIG_CODE};
         err = asm_link(&part, 1, &link, image, error);
     }
     buffer_free(&object);
@@ -103,10 +102,13 @@ static int run(struct sim_tile *tile, uint32_t entry, struct ipu_error *error)
 int rig_run(struct rig *rig, const struct rig_call *call, uint32_t *cycles, struct ipu_error *error)
 {
     struct asm_image image = {0};
-    int err = build(call, &image, error);
+    struct text text = {.length = 0};
+    write_program(&text, call);
+    int err =
+        rig_assemble(call->source, text.bytes, call->defines, call->define_count, &image, error);
     if (err != 0)
         return err;
-    memcpy(rig_memory(rig, BASE), image.bytes.data, image.bytes.size);
+    memcpy(rig_memory(rig, RIG_CODE), image.bytes.data, image.bytes.size);
     err = run(rig->tile, asm_image_symbol(&image, "entry"), error);
     asm_image_free(&image);
     uint32_t sample[2];
