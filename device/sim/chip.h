@@ -20,6 +20,7 @@ struct sim_chip;
 struct sim_chip_options {
     unsigned threads; /* 0 = all cores */
     bool strict;      /* received words of each declared row are counted */
+    enum sim_path path;
 };
 
 struct sim_chip *sim_chip_create(const struct sim_chip_options *options);

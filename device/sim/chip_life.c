@@ -40,7 +40,7 @@ struct sim_chip *sim_chip_create(const struct sim_chip_options *options)
     void *sram = mmap(NULL, CHIP_SRAM, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     chip->sram = sram == MAP_FAILED ? NULL : sram;
-    chip->code = sim_code_create();
+    chip->code = sim_code_create(options->path);
     chip->pool = sim_pool_create(options->threads);
     chip->settle.pool = chip->pool;
     if (!chip->sram || !chip->code || !chip->pool || !create_tiles(chip)) {

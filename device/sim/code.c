@@ -15,20 +15,30 @@ enum { BUCKETS = 4096 };
 
 struct sim_code {
     pthread_mutex_t lock;
-    bool fast; /* the host has the fast handlers */
+    enum sim_path path;
+    bool fast; /* the handlers of hosts with AVX2 */
+    sim_fused_run *fused;
     struct sim_page *bucket[BUCKETS];
 };
 
-struct sim_code *sim_code_create(void)
+struct sim_code *sim_code_create(enum sim_path path)
 {
     struct sim_code *code = ipu_calloc(1, sizeof *code);
     if (code && pthread_mutex_init(&code->lock, NULL) != 0) {
         ipu_free(code);
         return NULL;
     }
-    if (code)
-        code->fast = sim_host_is_fast();
+    if (code) {
+        code->path = path;
+        code->fast = path == SIM_PATH_BEST && sim_host_is_fast();
+        code->fused = sim_fused_loop(path);
+    }
     return code;
+}
+
+enum sim_path sim_code_path(const struct sim_code *code)
+{
+    return code->path;
 }
 
 void sim_code_destroy(struct sim_code *code)
@@ -54,16 +64,18 @@ static uint64_t page_hash(const uint32_t *words)
     return hash ^ hash >> 29;
 }
 
-static struct sim_page *page_create(const uint32_t *words, uint64_t hash, bool fast)
+static struct sim_page *page_create(const struct sim_code *code, const uint32_t *words,
+                                    uint64_t hash)
 {
     struct sim_page *page = ipu_malloc(sizeof *page);
     if (!page)
         return NULL;
     page->hash = hash;
     page->references = 0;
+    page->fused = code->fused;
     memcpy(page->bytes, words, sizeof page->bytes);
     for (unsigned i = 0; i < SIM_PAGE_WORDS; i++)
-        sim_decode_worker(words[i], words[i + 1], fast, &page->ops[i]);
+        sim_decode_worker(words[i], words[i + 1], code->fast, &page->ops[i]);
     return page;
 }
 
@@ -87,7 +99,7 @@ static struct sim_page *code_take(struct sim_code *code, const uint32_t *words)
     pthread_mutex_unlock(&code->lock);
     if (page)
         return page;
-    struct sim_page *made = page_create(words, hash, code->fast);
+    struct sim_page *made = page_create(code, words, hash);
     if (!made)
         return NULL;
     pthread_mutex_lock(&code->lock);
@@ -129,7 +141,7 @@ const struct sim_page *sim_code_fetch(struct sim_tile *tile, unsigned index)
 {
     sim_code_flush(tile);
     if (!tile->code) {
-        tile->code = sim_code_create();
+        tile->code = sim_code_create(SIM_PATH_BEST);
         tile->owns_code = tile->code != NULL;
         if (!tile->code)
             return NULL;

@@ -59,6 +59,18 @@ enum sim_shape {
     SIM_BUNDLE_STAGED /* the main half's loads land in scratch registers first */
 };
 
+/* Bundles that fused.c runs many at a time: f16v4hihov4amp in all its units beside ... */
+enum sim_fused {
+    SIM_FUSED_NONE,
+    SIM_FUSED_LD2XST64PACE,
+    SIM_FUSED_LDST64PACE,
+    SIM_FUSED_LD2X64PACE,
+    SIM_FUSED_ST64PACE,
+    SIM_FUSED_LD64, /* ld64 and st64 with an immediate offset */
+    SIM_FUSED_ST64,
+    SIM_FUSED_AMP /* nothing: the lone instruction */
+};
+
 /* One decoded instruction or bundle as a worker sees it. */
 struct sim_op {
     struct sim_half main, aux;
@@ -66,6 +78,8 @@ struct sim_op {
     uint8_t size;       /* bytes: 4 or 8 */
     uint8_t cycles;     /* 6 * issue slots */
     uint8_t repeatable; /* may stand in an rpt body */
+    uint8_t fused;      /* enum sim_fused */
+    uint8_t load[2];    /* fused: register pairs that the main half loads, or scratch */
     struct {
         uint8_t from, to, count;
     } commit[2]; /* scratch to destination, after both halves */
@@ -111,6 +125,7 @@ struct sim_tile {
     uint8_t *sram;
     struct sim_code *code;
     bool owns_code;
+    bool plain; /* SIM_PATH_PLAIN */
     unsigned logical;
     struct sim_page *pages[SIM_PAGES];   /* decoded worker code, NULL = not decoded */
     struct sim_page *retired[SIM_PAGES]; /* dropped while a bundle of theirs may still execute */
@@ -122,6 +137,7 @@ struct sim_tile {
     uint32_t csr[256];         /* supervisor registers without other storage */
     bool consensus, run_error; /* SSR.LC, SSR.RAERR */
     unsigned active_workers;
+    bool ahead;      /* workers may have run past the supervisor: supervisor.c */
     uint64_t joined; /* when a local sync may end: after the latest exit */
     uint32_t cost;   /* cycles of the supervisor instruction being executed */
 
@@ -159,14 +175,27 @@ void sim_decode_worker(uint32_t word, uint32_t next, bool fast, struct sim_op *o
 bool sim_decode_supervisor(uint32_t word, uint32_t next, struct sim_half *half,
                            struct isa_inst *inst, uint32_t *reads, uint32_t *writes);
 
+/* --- fused.c --- */
+/* Fills op->fused and op->load of a legal instruction; `main` NULL: a lone aux instruction. */
+void sim_fused_mark(struct sim_op *op, const struct isa_inst *main, const struct isa_inst *aux);
+/* Runs fused bundles from the PC on that issue before `until` and lie in `page`, and leaves off
+ * before anything unusual: a fault, a store into code, a result that f16 does not hold. Returns
+ * their number, which may be 0. */
+typedef uint64_t sim_fused_run(struct sim_context *c, const struct sim_page *page, uint64_t until);
+sim_fused_run sim_exec_FUSED;
+/* The fused loop of a path, or NULL. */
+sim_fused_run *sim_fused_loop(enum sim_path path);
+
 /* --- code.c --- */
 struct sim_page {
     struct sim_page *next; /* hash chain */
+    sim_fused_run *fused;  /* NULL: instructions run one at a time */
     uint64_t hash;
     unsigned references;
     uint32_t bytes[SIM_PAGE_WORDS + 1]; /* with the first word of the following page */
     struct sim_op ops[SIM_PAGE_WORDS];
 };
+enum sim_path sim_code_path(const struct sim_code *code);
 /* The decoded page `index` of a tile, decoding it when needed; NULL: out of memory. */
 const struct sim_page *sim_code_fetch(struct sim_tile *tile, unsigned index);
 /* A byte range of region 0 changed. `defer`: a decoded instruction of the tile is executing. */

@@ -235,6 +235,7 @@ static void decode_bundle(uint32_t word, uint32_t next, bool fast, struct sim_op
         op_stage(op, &main);
     op->cycles = (uint8_t)(IPU21_SLOTS * form_slots(aux.form));
     op->repeatable = repeatable(&main) && repeatable(&aux);
+    sim_fused_mark(op, &main, &aux);
 }
 
 void sim_decode_worker(uint32_t word, uint32_t next, bool fast, struct sim_op *op)
@@ -258,6 +259,7 @@ void sim_decode_worker(uint32_t word, uint32_t next, bool fast, struct sim_op *o
     if (form->lane == ISA_LANE_AUX) {
         op->shape = SIM_LONE_AUX;
         half_build(&inst, true, fast, &op->aux, &info);
+        sim_fused_mark(op, NULL, &inst);
     } else {
         op->shape = SIM_LONE_MAIN;
         half_build(&inst, true, fast, &op->main, &info);

@@ -36,3 +36,5 @@ static inline int in_range4(v4 value)
 
 #define HANDLER(id) sim_exec_##id
 #include "device/sim/exec_f16.inc"
+
+#include "device/sim/fused.inc"

@@ -25,6 +25,7 @@ typedef int16_t v4h __attribute__((vector_size(8)));
 #define FAST(id) sim_exec sim_fast_##id;
 #include "device/sim/fast.def"
 #undef FAST
+sim_fused_run sim_fast_FUSED;
 
 static inline v4 widen4(uint64_t packed)
 {
@@ -45,6 +46,8 @@ static inline int in_range4(v4 value)
 
 #define HANDLER(id) sim_fast_##id
 #include "device/sim/exec_f16.inc"
+
+#include "device/sim/fused.inc"
 
 #if defined(__clang__)
 #pragma clang attribute pop
@@ -73,7 +76,19 @@ sim_exec *sim_handler(unsigned form, bool fast)
     return fast && twins[form] ? twins[form] : sim_handlers[form];
 }
 
+sim_fused_run *sim_fused_loop(enum sim_path path)
+{
+    if (path == SIM_PATH_PLAIN)
+        return NULL;
+    return path == SIM_PATH_BEST && sim_host_is_fast() ? sim_fast_FUSED : sim_exec_FUSED;
+}
+
 #else
+
+sim_fused_run *sim_fused_loop(enum sim_path path)
+{
+    return path == SIM_PATH_PLAIN ? NULL : sim_exec_FUSED;
+}
 
 bool sim_host_is_fast(void)
 {

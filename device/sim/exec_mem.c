@@ -5,8 +5,7 @@
  * accessed at the old address, then addresses and results are written.
  */
 #include "device/sim/core.h"
-
-enum { ADDRESS_MASK = 0x1fffff }; /* the pace forms use 21-bit byte addresses */
+#include "device/sim/pace.h"
 
 static uint32_t load8(const struct sim_context *x, uint32_t address)
 {
@@ -258,32 +257,10 @@ int sim_exec_LDB16B16_ARPAIR_MR_MR_MR(struct sim_context *x, const struct sim_ha
 
 /* --- pace forms: r = data, data, address pair, stride register; imm = selectors --- */
 
-/* Conflict granule of one access: elements of region 0; in a pair of region 1 consecutive 8-byte
- * atoms alternate between the two elements (facts/memory.md section 2). */
-static unsigned atom_element(uint32_t address)
-{
-    unsigned element = ipu21_element(address);
-    return element < 13 ? element : 2 * element + (address >> 3 & 1);
-}
-
 static int conflict(struct sim_context *x, uint32_t address)
 {
     return sim_fault_at(x, SIM_ETYPE_CONFLICT,
                         "two accesses of one instruction meet in one memory element, at", address);
-}
-
-/* Selector 0 moves one unit on, 1..3 by a signed 10-bit field of the stride register. */
-static uint32_t pace(uint32_t stride, uint32_t selector, uint32_t unit)
-{
-    if (selector == 0)
-        return unit;
-    uint32_t field = stride >> (10 * (selector - 1)) & 0x3ff;
-    return (uint32_t)((int32_t)(field << 22) >> 22) * unit;
-}
-
-static uint32_t packed_address(uint32_t even, uint32_t odd)
-{
-    return even >> 21 | (odd >> 21 & 0x3ff) << 11;
 }
 
 struct pace_state {
@@ -298,22 +275,23 @@ static struct pace_state pace_read(const struct sim_context *x, const struct sim
                            .odd = x->m[h->r[pair] + 1],
                            .stride = x->m[h->r[pair + 1]],
                            .selectors = (uint32_t)h->imm};
-    p.address[0] = p.even & ADDRESS_MASK;
-    p.address[1] = p.odd & ADDRESS_MASK;
-    p.address[2] = packed_address(p.even, p.odd);
+    p.address[0] = p.even & SIM_ADDRESS_MASK;
+    p.address[1] = p.odd & SIM_ADDRESS_MASK;
+    p.address[2] = sim_packed_address(p.even, p.odd);
     return p;
 }
 
 static void pace_write(struct sim_context *x, const struct sim_half *h, const struct pace_state *p)
 {
-    uint32_t third = p->address[2] & ADDRESS_MASK;
-    x->m[h->r[4]] = (p->address[0] & ADDRESS_MASK) | third << 21;
-    x->m[h->r[4] + 1] = (p->odd & 0x80000000u) | (p->address[1] & ADDRESS_MASK) | third >> 11 << 21;
+    uint32_t even, odd = p->odd;
+    sim_pack_addresses(p->address, &even, &odd);
+    x->m[h->r[4]] = even;
+    x->m[h->r[4] + 1] = odd;
 }
 
 static void pace_advance(struct pace_state *p, unsigned which, unsigned selector, uint32_t unit)
 {
-    p->address[which] += pace(p->stride, p->selectors >> selector & 3, unit);
+    p->address[which] += sim_pace(p->stride, p->selectors >> selector & 3, unit);
 }
 
 static int load_two(struct sim_context *x, const struct sim_half *h, uint32_t size,
@@ -329,7 +307,7 @@ static int load_two(struct sim_context *x, const struct sim_half *h, uint32_t si
         return sim_fault_at(x, SIM_ETYPE_INVALID_ADDR,
                             "address 1 of ld2x64pace may not lie in the executable region: at",
                             p.address[1]);
-    if (atom_element(p.address[0]) == atom_element(p.address[1]))
+    if (sim_elements_meet(p.address[0], p.address[1]))
         return conflict(x, p.address[1]);
     put_a64(x, h->r[0], p.address[0]);
     put(x, h->r[1], p.address[1]);
@@ -366,7 +344,7 @@ int sim_exec_LDST64PACE_ARPAIR_ARPAIR_MRPAIR_MR_PACE4(struct sim_context *x,
         etype = check(x, p.address[2], 8);
     if (etype != 0)
         return etype;
-    if (atom_element(p.address[0]) == atom_element(p.address[2]))
+    if (sim_elements_meet(p.address[0], p.address[2]))
         return conflict(x, p.address[2]);
     put_a64(x, h->r[0], p.address[0]);
     etype = store(x, p.address[2], &value, 8);
@@ -398,10 +376,11 @@ int sim_exec_LD2XST64PACE_ARQUAD_ARPAIR_MRPAIR_MR_PACE6(struct sim_context *x,
         if (etype != 0)
             return etype;
     }
-    unsigned e0 = atom_element(p.address[0]), e1 = atom_element(p.address[1]);
-    unsigned e2 = atom_element(p.address[2]);
-    if (e0 == e1 || e1 == e2 || e0 == e2)
-        return conflict(x, e0 == e1 ? p.address[1] : p.address[2]);
+    if (sim_elements_meet(p.address[0], p.address[1]))
+        return conflict(x, p.address[1]);
+    if (sim_elements_meet(p.address[0], p.address[2]) ||
+        sim_elements_meet(p.address[1], p.address[2]))
+        return conflict(x, p.address[2]);
     put_a64(x, h->r[0], p.address[0]);
     put_a64(x, h->r[0] + 2u, p.address[1]);
     int etype = store(x, p.address[2], &value, 8);

@@ -3,7 +3,9 @@
  * Timing follows facts/timing_isa.md section 3: one instruction a cycle; a result or a new PC is
  * usable six cycles after issue; with k active workers only the 6 - k slots they do not own are
  * left. Workers run up to the supervisor's issue cycle before it issues, so that memory is seen in
- * time order; in `sync LOCAL` they simply run to completion.
+ * time order; in `sync LOCAL` they simply run to completion. So do they when nothing but
+ * instructions that see and change registers alone stands between a launch and its `sync LOCAL`:
+ * the slots of those follow from the cycles in which the workers exited ("ahead").
  *
  * Words are decoded through a small cache that is checked against memory on every fetch: rows are
  * patched, and each tile's rows differ, so decoded rows are not worth keeping.
@@ -14,6 +16,8 @@
 #include "device/ipu21/exchange.h"
 
 #include "base/alloc.h"
+
+enum { AHEAD_MAX = 8 }; /* instructions looked at before `sync LOCAL` */
 
 enum word_kind {
     WORD_PLAIN,
@@ -26,7 +30,7 @@ enum word_kind {
 
 struct sim_word {
     uint32_t word, next;
-    bool valid;
+    bool valid, pure; /* pure: reads and writes $m and the PC alone */
     uint8_t kind, size;
     uint16_t reads, writes;
     struct sim_half half;
@@ -85,9 +89,11 @@ static void word_decode(struct sim_word *entry, uint32_t word, uint32_t next)
     entry->writes = (uint16_t)writes;
     entry->size = (word >> 28) == 15 ? 8 : 4;
     entry->kind = WORD_PLAIN;
+    entry->pure = false;
     if (!legal)
         return;
     entry->kind = (uint8_t)form_kind(inst.form);
+    entry->pure = isa_forms[inst.form].class_ == ISA_CLASS_PLAIN || entry->kind == WORD_BRANCH;
     if (takes_words(inst.form)) {
         entry->half.imm = (int32_t)word;
         entry->half.extra = next;
@@ -153,27 +159,48 @@ static uint64_t operands_ready(const struct sim_tile *tile, unsigned mask, uint6
     return cycle;
 }
 
-static uint64_t workers_next(const struct sim_tile *tile)
+/* Whether the worker holds its slots in cycle `t`: it has not issued its exit before. Its clock
+ * stands one slot after the exit. */
+static bool busy(const struct sim_context *worker, uint64_t t)
 {
-    uint64_t next = UINT64_MAX;
-    for (unsigned w = 1; w <= IPU21_WORKERS; w++)
-        if (tile->context[w].active && tile->context[w].cycle < next)
-            next = tile->context[w].cycle;
-    return next;
+    return worker->active || worker->cycle >= t + IPU21_SLOTS;
 }
 
-/* Moves the issue cycle to a slot that no active worker owns, running workers up to it. False: a
- * worker faulted. Past `limit` the answer no longer matters. */
+static unsigned busy_workers(const struct sim_tile *tile, uint64_t t)
+{
+    unsigned count = 0;
+    for (unsigned w = 1; w <= IPU21_WORKERS; w++)
+        count += busy(&tile->context[w], t);
+    return count;
+}
+
+/* When all workers are busy: the first cycle in which one may have exited. */
+static uint64_t next_exit(const struct sim_tile *tile)
+{
+    uint64_t next = UINT64_MAX;
+    for (unsigned w = 1; w <= IPU21_WORKERS; w++) {
+        const struct sim_context *worker = &tile->context[w];
+        uint64_t exit = worker->active ? worker->cycle : worker->cycle - IPU21_SLOTS;
+        if (exit < next)
+            next = exit;
+    }
+    return next + 1;
+}
+
+/* Moves the issue cycle to a slot that no worker holds. Workers run up to it; when they may run
+ * ahead, to `limit`. What they hold follows from the times of their exits, so it does not matter
+ * how far they have come. False: a worker faulted before. Past `limit` the answer no longer
+ * matters. */
 static bool find_slot(struct sim_tile *tile, uint64_t *issue, uint64_t limit)
 {
     while (*issue < limit) {
-        if (!sim_workers_run(tile, *issue))
+        if (!tile->faulted)
+            sim_workers_run(tile, tile->ahead ? limit : *issue);
+        if (tile->faulted && tile->fault.cycle < *issue)
             return false;
-        if (tile->active_workers == 0)
-            return true;
-        if (tile->active_workers == IPU21_WORKERS)
-            *issue = workers_next(tile) + 1; /* suspended until one exits */
-        else if (tile->context[1 + *issue % IPU21_SLOTS].active)
+        if (busy_workers(tile, *issue) == IPU21_WORKERS)
+            *issue = next_exit(tile); /* suspended until one exits */
+        else if (busy(&tile->context[1 + *issue % IPU21_SLOTS], *issue))
             ++*issue;
         else
             return true;
@@ -184,6 +211,8 @@ static bool find_slot(struct sim_tile *tile, uint64_t *issue, uint64_t limit)
 /* Lets all workers finish. Returns false when the limit or a fault stopped them. */
 static bool drain(struct sim_tile *tile, uint64_t limit)
 {
+    if (tile->faulted)
+        return false;
     return tile->active_workers == 0 || (sim_workers_run(tile, limit) && tile->active_workers == 0);
 }
 
@@ -216,18 +245,35 @@ static bool needs_settling(const struct sim_tile *tile, const struct sim_word *e
     return tile->event_count != 0 && (entry->kind == WORD_MEMORY || live_register(entry));
 }
 
-/* Fetches the word at the PC, or NULL when that is no place for code. */
-static const struct sim_word *fetch(struct sim_tile *tile)
+/* The word at `pc`, or NULL when that is no place for code. */
+static const struct sim_word *fetch(struct sim_tile *tile, uint32_t pc)
 {
-    struct sim_context *c = &tile->context[0];
-    uint32_t offset = c->pc - IPU21_SRAM_BASE, next = 0;
-    if (offset >= SIM_REGION0_BYTES) {
-        sim_fault_at(c, SIM_ETYPE_INVALID_PC, "code must lie in region 0 (0x4c000-0x7ffff)", 0);
+    const struct sim_context *c = &tile->context[0];
+    uint32_t offset = pc - IPU21_SRAM_BASE, next = 0;
+    if (offset >= SIM_REGION0_BYTES)
         return NULL;
-    }
     if (offset + 4 < SIM_REGION0_BYTES)
-        next = sim_load32(c, c->pc + 4);
-    return word_find(tile, sim_load32(c, c->pc), next);
+        next = sim_load32(c, pc + 4);
+    return word_find(tile, sim_load32(c, pc), next);
+}
+
+/* Whether only pure instructions stand between the supervisor and `sync LOCAL`. A copy of its
+ * registers executes them, so that branches are followed. */
+static bool joins_soon(struct sim_tile *tile)
+{
+    struct sim_context probe = tile->context[0];
+    for (unsigned i = 0; i < AHEAD_MAX; i++) {
+        const struct sim_word *entry = fetch(tile, probe.pc);
+        if (!entry)
+            return false;
+        if (entry->kind == WORD_SYNC)
+            return entry->half.imm == IPU21_ZONE_LOCAL && !tile->break_on_sync;
+        probe.next_pc = probe.pc + entry->size;
+        if (!entry->pure || entry->half.run(&probe, &entry->half) != 0)
+            return false;
+        probe.pc = probe.next_pc;
+    }
+    return false;
 }
 
 static uint64_t issue_cycle(const struct sim_tile *tile, const struct sim_word *entry)
@@ -246,24 +292,37 @@ static void sync_local(struct sim_tile *tile, uint64_t issue)
     c->pc += 4;
     c->bundles++;
     c->cycle = issue + 1 > tile->joined ? issue + 1 : tile->joined;
+    tile->ahead = false;
+}
+
+/* Finds the issue cycle with regard to active workers and runs these up to it. False: the tile
+ * stops first. */
+static bool issue_among_workers(struct sim_tile *tile, const struct sim_word *entry,
+                                uint64_t *issue, uint64_t limit)
+{
+    if (entry->kind == WORD_SYNC)
+        return drain(tile, limit) && *issue < limit;
+    return find_slot(tile, issue, limit) && *issue < limit;
 }
 
 /* Executes one instruction. Returns true and the reason when the tile stops. */
 static bool step(struct sim_tile *tile, uint64_t limit, enum sim_stop *stop)
 {
     struct sim_context *c = &tile->context[0];
-    const struct sim_word *entry = fetch(tile);
+    if (tile->active_workers != 0 && !tile->ahead && !tile->plain)
+        tile->ahead = joins_soon(tile);
+    const struct sim_word *entry = fetch(tile, c->pc);
     if (!entry) {
+        sim_fault_at(c, SIM_ETYPE_INVALID_PC, "code must lie in region 0 (0x4c000-0x7ffff)", 0);
         sim_tile_record(tile, c, SIM_ETYPE_INVALID_PC);
         *stop = SIM_STOP_FAULT;
         return true;
     }
     uint64_t issue = issue_cycle(tile, entry);
-    if (tile->active_workers != 0) {
-        bool ran = entry->kind == WORD_SYNC ? drain(tile, limit) : find_slot(tile, &issue, limit);
+    if ((tile->active_workers != 0 || tile->joined > issue) &&
+        !issue_among_workers(tile, entry, &issue, limit)) {
         *stop = stop_reason(tile);
-        if (!ran || issue >= limit)
-            return true;
+        return true;
     }
     if (needs_settling(tile, entry)) {
         *stop = SIM_STOP_SETTLE;
@@ -301,5 +360,5 @@ enum sim_stop sim_supervisor_run(struct sim_tile *tile, uint64_t limit)
     while (tile->context[0].cycle < limit)
         if (step(tile, limit, &stop))
             return stop;
-    return SIM_STOP_LIMIT;
+    return stop_reason(tile);
 }

@@ -62,6 +62,7 @@ void sim_tile_share(struct sim_tile *tile, struct sim_code *code)
         sim_code_destroy(tile->code);
     tile->owns_code = false;
     tile->code = code;
+    tile->plain = code && sim_code_path(code) == SIM_PATH_PLAIN;
 }
 
 void sim_tile_reset(struct sim_tile *tile, uint32_t entry_pc, uint64_t cycle)
@@ -76,6 +77,7 @@ void sim_tile_reset(struct sim_tile *tile, uint32_t entry_pc, uint64_t cycle)
     tile->f16_valid = tile->f8_valid = false;
     tile->consensus = tile->run_error = false;
     tile->active_workers = 0;
+    tile->ahead = false;
     tile->joined = 0;
     tile->epoch = cycle;
     tile->stream_control = 0;

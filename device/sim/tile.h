@@ -20,6 +20,13 @@
 struct sim_tile;
 struct sim_code; /* decoded worker code, shared between tiles with equal bytes */
 
+/* How the host executes code; all paths compute the same bits, cycles and faults. */
+enum sim_path {
+    SIM_PATH_BEST,     /* what the host is found to have */
+    SIM_PATH_PORTABLE, /* without the host's vector units */
+    SIM_PATH_PLAIN     /* and one instruction at a time */
+};
+
 /* Why sim_tile_run() returned. */
 enum sim_stop {
     SIM_STOP_SYNC, /* waits in `sync zone`, zone != LOCAL (local ones are resolved inside the tile)
@@ -96,7 +103,7 @@ void sim_tile_destroy(struct sim_tile *tile);
 /* Decoded code for tiles to share (thread safe). Give the same one to every tile of a chip, before
  * the first run; it must outlive them. A tile without one decodes for itself, which costs about 16
  * bytes of host memory for each byte of worker code. */
-struct sim_code *sim_code_create(void);
+struct sim_code *sim_code_create(enum sim_path path);
 void sim_code_destroy(struct sim_code *code);
 void sim_tile_share(struct sim_tile *tile, struct sim_code *code);
 /* Forgets decoded code and all state but the SRAM (after a load) and starts the supervisor at

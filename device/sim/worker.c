@@ -92,6 +92,8 @@ int sim_worker_run(struct sim_tile *tile, struct sim_context *c, uint64_t until)
         const struct sim_op *op = &page->ops[offset % SIM_PAGE_BYTES / 4];
         if (__builtin_expect(c->repeat_end != SIM_NO_REPEAT && !op->repeatable, 0))
             return invalid_body(c);
+        if (op->fused != SIM_FUSED_NONE && page->fused && page->fused(c, page, until) != 0)
+            continue;
         c->next_pc = c->pc + op->size;
         int etype = op_run(c, op);
         if (__builtin_expect(etype != 0, 0))

@@ -21,7 +21,7 @@ START_TEST(tiles_with_equal_code_share_one_page)
 {
     struct program q;
     program_open(&q);
-    struct sim_code *code = sim_code_create();
+    struct sim_code *code = sim_code_create(SIM_PATH_BEST);
     sim_tile_share(p.tile, code);
     sim_tile_share(q.tile, code);
     put(&p, I(SETZI_MR_ZIMM20, 0, 5));
@@ -133,7 +133,7 @@ START_TEST(threads_share_code_safely)
 {
     struct program q[THREADS];
     pthread_t thread[THREADS];
-    struct sim_code *code = sim_code_create();
+    struct sim_code *code = sim_code_create(SIM_PATH_BEST);
     for (unsigned i = 0; i < THREADS; i++) {
         program_open(&q[i]);
         sim_tile_share(q[i].tile, code);
