@@ -128,6 +128,46 @@ static int run_formulas(const struct report_options *options, const struct print
     return 0;
 }
 
+static int run_estimate(const struct estimate *e, uint32_t *cycles, struct ipu_error *error)
+{
+    const struct subject *subject = subject_find(e->subject);
+    uint32_t first, second;
+    if (subject->measure(e->first, &first, error) != 0 ||
+        subject->measure(e->second, &second, error) != 0)
+        return ipu_error_wrap(error, "estimate \"%s\"", e->text);
+    *cycles = second - first;
+    return 0;
+}
+
+static void print_estimate(const struct printer *p, const struct estimate *e, uint32_t cycles)
+{
+    if (p->out && p->markdown)
+        fprintf(p->out, "| %s | facts/%s | %u | %u |\n", e->text, e->where, e->cycles, cycles);
+    else if (p->out)
+        fprintf(p->out, "%-62s %9u %9u  %s\n", e->text, e->cycles, cycles,
+                e->cycles == cycles ? "" : "differs");
+}
+
+static int run_estimates(const struct printer *printer, struct report *report,
+                         struct ipu_error *error)
+{
+    const struct estimate *e;
+    if (printer->out)
+        fputs(printer->markdown ? "\n| PopLibs estimate | source | cycles | simulated |\n"
+                                  "|---|---|---:|---:|\n"
+                                : "\nPopLibs estimates: cycles between two runs, simulated\n",
+              printer->out);
+    for (size_t i = 0; (e = table_estimate(i)); i++) {
+        uint32_t cycles = 0;
+        if (run_estimate(e, &cycles, error) != 0)
+            return error->code;
+        report->estimates++;
+        report->estimates_off += cycles != e->cycles;
+        print_estimate(printer, e, cycles);
+    }
+    return 0;
+}
+
 static void print_skipped(const struct printer *p)
 {
     unsigned counts[REASON_COUNT] = {0}, total = 0;
@@ -146,9 +186,10 @@ static void print_sum(const struct printer *p, const struct report *report)
     fprintf(p->out,
             "\n%u rows: median error %.2f %% (target under 2 %%), worst %.2f %% (%s), %u over 10 "
             "%% without "
-            "an explanation; %u of %u formulas within 3 %%\n",
+            "an explanation; %u of %u formulas within 3 %%; %u of %u estimates met\n",
             report->rows, 100 * report->median, 100 * report->worst, report->worst_id,
-            report->unexplained, report->formulas - report->formulas_off, report->formulas);
+            report->unexplained, report->formulas - report->formulas_off, report->formulas,
+            report->estimates - report->estimates_off, report->estimates);
 }
 
 int report_run(const struct report_options *options, struct report *report, struct ipu_error *error)
@@ -158,6 +199,8 @@ int report_run(const struct report_options *options, struct report *report, stru
     int err = run_rows(options, &printer, report, error);
     if (err == 0)
         err = run_formulas(options, &printer, report, error);
+    if (err == 0)
+        err = run_estimates(&printer, report, error);
     if (err != 0 || !options->out)
         return err;
     print_skipped(&printer);
@@ -168,5 +211,5 @@ int report_run(const struct report_options *options, struct report *report, stru
 bool report_passes(const struct report *report)
 {
     return report->rows != 0 && report->median < median_limit && report->unexplained == 0 &&
-           report->formulas_off == 0;
+           report->formulas_off == 0 && report->estimates_off == 0;
 }

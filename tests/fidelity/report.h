@@ -20,6 +20,7 @@ struct report {
     double median, worst;       /* errors, as fractions */
     char worst_id[16];
     unsigned formulas, formulas_off; /* off: somewhere by more than 3 % */
+    unsigned estimates, estimates_off;
 };
 
 IPU_MUST_CHECK int report_run(const struct report_options *options, struct report *report,

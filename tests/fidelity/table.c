@@ -17,6 +17,13 @@ static const struct skipped skipped[] = {
 #undef SKIP
 };
 
+static const struct estimate estimates[] = {
+#define ESTIMATE(text, where, subject, first, second, cycles)                                      \
+    {text, where, SUBJECT_##subject, {UNPACK first}, {UNPACK second}, cycles},
+#include "tests/fidelity/estimates.def"
+#undef ESTIMATE
+};
+
 static const char *const reasons[] = {
 #define REASON(id, text) text,
 #include "tests/fidelity/reasons.def"
@@ -160,6 +167,11 @@ const struct skipped *table_skipped(size_t index)
 const struct formula *table_formula(size_t index)
 {
     return index < sizeof formulas / sizeof *formulas ? &formulas[index] : NULL;
+}
+
+const struct estimate *table_estimate(size_t index)
+{
+    return index < sizeof estimates / sizeof *estimates ? &estimates[index] : NULL;
 }
 
 const char *table_reason(enum reason reason)

@@ -39,9 +39,18 @@ struct formula {
     uint32_t parameters[FORMULA_POINTS][SUBJECT_PARAMETERS];
 };
 
+/* What a vendor estimator says lies between two runs of one program. */
+struct estimate {
+    const char *text, *where;
+    enum subject_id subject;
+    uint32_t first[SUBJECT_PARAMETERS], second[SUBJECT_PARAMETERS];
+    uint32_t cycles;
+};
+
 const struct row *table_row(size_t index); /* NULL past the end */
 const struct skipped *table_skipped(size_t index);
 const struct formula *table_formula(size_t index);
+const struct estimate *table_estimate(size_t index);
 const char *table_reason(enum reason reason);
 
 #endif
