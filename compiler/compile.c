@@ -231,9 +231,15 @@ static int compile_message(struct compile *c, const Ipu__Workload__Workload *mes
         rc = choose_tighter(c, message->options, &best);
     if (rc == 0)
         rc = emit(c, &best);
-    if (rc == 0 && best.schedule)
+    if (rc)
+        return rc;
+    c->result->resumed = c->plans.resumed;
+    if (best.schedule)
         c->result->estimated_cycles = best.schedule->cycles;
-    return rc;
+    log_event(c->options->log, LOG_LEVEL_INFO, "build", "validated search incumbent",
+              "cycles=%llu resuming=%s", (unsigned long long)c->result->estimated_cycles,
+              c->result->resumed ? "true" : "false");
+    return 0;
 }
 
 static enum codegen_profile profile_of(const Ipu__Workload__Options *options)

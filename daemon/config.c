@@ -264,9 +264,11 @@ int config_finish(struct config *config, struct ipu_error *error)
                              config->socket_mode);
     config->mode = (unsigned)mode;
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    cores = cores < 1 ? 1 : cores > 8 ? 8 : cores;
+    cores = cores < 1 ? 1 : cores > 256 ? 256 : cores;
+    if (config->threads == 0)
+        config->threads = cores;
     if (config->workers == 0)
-        config->workers = cores;
+        config->workers = cores > 8 ? 8 : cores;
     if (config->max_active_per_user == 0)
         config->max_active_per_user = config->workers > 1 ? config->workers - 1 : 1;
     return 0;

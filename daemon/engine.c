@@ -15,6 +15,7 @@
 struct session {
     struct device_session *device;
     struct package *package;
+    struct log *log;
     struct device_summary summary; /* of the last run */
 };
 
@@ -90,6 +91,7 @@ static int open_device(const struct device_options *options, void **out, struct 
     struct session *session = ipu_calloc(1, sizeof *session);
     if (!session)
         return ipu_error_set(error, IPU_ERR_NO_MEMORY, "out of memory");
+    session->log = options->log;
     int rc = device_open(options, &session->device, error);
     if (rc)
         ipu_free(session);
@@ -111,9 +113,12 @@ static int load(void *context, const void *bytes, size_t size, struct engine_pac
 {
     struct session *session = context;
     struct package *package;
+    log_event(session->log, LOG_LEVEL_INFO, "", "reading application package", "bytes=%zu", size);
     int rc = package_read(bytes, size, &package, error);
     if (rc)
         return rc;
+    log_event(session->log, LOG_LEVEL_INFO, "", "application package read", "tiles=%u compiler=%s",
+              loaded_tiles(package), package_get_info(package)->compiler);
     rc = device_load(session->device, package, error);
     package_destroy(session->package);
     session->package = package;

@@ -100,6 +100,7 @@ struct plan_options {
 
 struct plan_result {
     unsigned count;
+    bool resumed;          /* the given state was continued */
     struct plan *plans[8]; /* best first by estimated cycles */
     struct buffer *state; /* the caller's, set before the call: receives the serialised search state
                              (proto/plan.proto) in place of what it holds; NULL = not wanted */

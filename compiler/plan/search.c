@@ -472,6 +472,7 @@ int plan_search(const struct flow *flow, const struct plan_options *options, str
     }
     search->budget_ms = options->search_ms ? options->search_ms : default_budget(search->model);
     status = search_all(search, out, error);
+    out->resumed = search->resumed;
     space_close(search->space);
     return status;
 }
