@@ -91,9 +91,7 @@ static void broadcast(struct sim_board *board)
 {
     const struct board_autoloader *loader = &board->autoloader;
     uint32_t last = loader->csr >> 9 & 0x7ff, bytes = loader->first_kib * 1024;
-    sim_chip_clear(board->chip);
-    for (unsigned i = 0; i <= last && i < IPU21_TILES; i++)
-        sim_chip_write(board->chip, i, IPU21_SRAM_BASE, loader->fifo, bytes);
+    sim_chip_broadcast(board->chip, last + 1, loader->fifo, bytes);
     sim_chip_start(board->chip, IPU21_SRAM_BASE);
     board->started = true;
 }

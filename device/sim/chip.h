@@ -54,8 +54,9 @@ void sim_chip_detach_all(struct sim_chip *chip);
 /* What host packets may pass: bit p of `disabled` stops those of tiles at position p of their row
  * (physical id & 63), a closed window stops all. A new chip stops none. */
 void sim_chip_route(struct sim_chip *chip, uint64_t disabled, bool closed);
-/* Zeroes the SRAM of all tiles. They must be stopped; sim_chip_start() comes next. */
-void sim_chip_clear(struct sim_chip *chip);
+/* Puts the same bytes at the base of SRAM of the first `tiles` tiles and zeroes all other SRAM. The
+ * chip must be stopped; sim_chip_start() comes next. */
+void sim_chip_broadcast(struct sim_chip *chip, unsigned tiles, const void *data, uint32_t size);
 void sim_chip_set_mark(struct sim_chip *chip, unsigned which, uint16_t value);
 uint16_t sim_chip_mark(const struct sim_chip *chip, unsigned which);
 

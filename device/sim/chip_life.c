@@ -214,9 +214,29 @@ void sim_chip_route(struct sim_chip *chip, uint64_t disabled, bool closed)
     chip->host.closed = closed;
 }
 
-void sim_chip_clear(struct sim_chip *chip)
+struct broadcast {
+    struct sim_chip *chip;
+    const void *data;
+    uint32_t size;
+};
+
+/* A boot program is about to receive through the host window. Page by page the host's kernel would
+ * take longer to give that memory than the load takes; where it cannot give it at once, it still
+ * comes page by page. */
+static void broadcast_tile(void *context, size_t tile)
 {
+    const struct broadcast *b = context;
+    uint8_t *sram = b->chip->settle.ports[tile].sram;
+    madvise(sram + (IPU21_HOST_WINDOW - IPU21_SRAM_BASE), IPU21_HOST_WINDOW_END - IPU21_HOST_WINDOW,
+            MADV_POPULATE_WRITE);
+    memcpy(sram, b->data, b->size);
+}
+
+void sim_chip_broadcast(struct sim_chip *chip, unsigned tiles, const void *data, uint32_t size)
+{
+    struct broadcast b = {chip, data, size};
     madvise(chip->sram, CHIP_SRAM, MADV_DONTNEED);
+    sim_pool_run(chip->pool, tiles < IPU21_TILES ? tiles : IPU21_TILES, broadcast_tile, &b);
 }
 
 void sim_chip_stop_on_marks(struct sim_chip *chip)
