@@ -189,14 +189,15 @@ grant:
     send 1, 0, 3                    // two words
     br $m10
 
-// A tile that owns no column: `start` has put the right counts into the two words.
+// A tile that owns no column. `start` has put the right word at `sit_out_rest`: a count, or a
+// branch to `last_meeting` where no batch is left to sit out.
 member:
-    sync 1                          // sits out the batches of earlier rows
     sync 5
     call $m13, target
 sit_out_rest:
     sans 0
     sync 1
+last_meeting:
     sync 5
     bri execute
 
@@ -373,25 +374,24 @@ start:
     bri owner
 1:
     shr $m3, $m0, 6                 // the row: batches before this tile's own
-    sub $m4, LOADER_BATCHES - 1, $m3
+    sub $m4, LOADER_BATCHES - 2, $m3    // batches after it, less 1
     setzi $m5, 0
     or $m5, $m5, 0x40c00000         // sans
-    brz $m4, 2f
-    add $m4, $m4, -1
-    or $m4, $m4, $m5
-    bri 3f
+    or $m6, $m4, $m5
+    brpos $m4, 2f
+    setzi $m6, last_meeting
+    shr $m6, $m6, 2
+    or $m6, $m6, 0x40800000         // bri last_meeting
 2:
-    or $m4, $m4, 0x19e00000         // nothing to sit out: nop
-3:
-    setzi $m6, sit_out_rest
-    st32 $m4, $m6, $mzero, 0
-    brz $m3, 4f
+    setzi $m4, sit_out_rest
+    st32 $m6, $m4, $mzero, 0
+    brz $m3, 3f
     add $m3, $m3, -1
     or $m3, $m3, $m5
-    setzi $m6, sit_out_first
-    st32 $m3, $m6, $mzero, 0
+    setzi $m4, sit_out_first
+    st32 $m3, $m4, $mzero, 0
     bri sit_out_first               // a taken branch: nothing of it has been fetched
-4:
+3:
     bri member
 
 // Copied to 0x4c000: m3 + 1 words from m1 to m2, then on into the image.
@@ -404,5 +404,6 @@ stub:
     .space 64
 sit_out_first:
     sans 0
+    sync 1
     bri member
     .size loader_entry, . - loader_entry
