@@ -74,27 +74,14 @@ static int execute(struct card *card, uint8_t *buffer, struct ipu_error *error)
     return code;
 }
 
-static int final_mark(struct card *card, const struct package *package, struct ipu_error *error)
-{
-    uint32_t mark = package_get_info(package)->final_mark;
-    if (mark == 0)
-        mark = LOADER_FINAL_MARK;
-    card_begin_call(card);
-    int code = card_rendezvous(card, CARD_GS1, (uint16_t)mark, error);
-    if (code != 0)
-        ipu_error_wrap(error, "first synchronisation of the application: ");
-    return code;
-}
-
 int load_application(struct card *card, const struct package *package, bool own, uint8_t *buffer,
                      struct ipu_error *error)
 {
     struct exchange_setup saved;
     struct frames frames;
     int code = frames_begin(&frames, package, !own, error);
-    if (code != 0)
-        return code;
-    code = card_detach_all(card, error);
+    if (code == 0)
+        code = card_detach_all(card, error);
     if (code != 0)
         return code;
     card_write(card, IPU21_HOST_WINDOW_BASE, IPU21_HOST_WINDOW_BASE_HEXOPT);
@@ -109,10 +96,21 @@ int load_application(struct card *card, const struct package *package, bool own,
         code = send_batches(card, &frames, buffer, error);
     if (code == 0)
         code = execute(card, buffer, error);
-    if (code != 0)
-        return code;
-    leave_loading(card, &saved);
+    if (code == 0)
+        leave_loading(card, &saved);
+    return code;
+}
+
+int load_synchronise(struct card *card, const struct package *package, struct ipu_error *error)
+{
+    uint32_t mark = package_get_info(package)->final_mark;
+    if (mark == 0)
+        mark = LOADER_FINAL_MARK;
     kernel_sim_declare(card->kernel, package);
     kernel_sim_observe(card->kernel, true);
-    return final_mark(card, package, error);
+    card_begin_call(card);
+    int code = card_rendezvous(card, CARD_GS1, (uint16_t)mark, error);
+    if (code != 0)
+        ipu_error_wrap(error, "first synchronisation of the application: ");
+    return code;
 }

@@ -8,11 +8,14 @@
 #include "device/driver/card.h"
 #include "device/driver/frames.h"
 
-/* From tiles that run the secondary loader to tiles that have passed the application's first host
- * synchronisation. `own`: the tiles run our loader, not a vendor's. `buffer`
- * holds FRAMES_BUFFER bytes, page-aligned. Progress goes from 0 to 1.
- * Errors: those of card_rendezvous(), and IPU_ERR_CORRUPT for a package that cannot be loaded. */
+/* From tiles that run the secondary loader to tiles that run the application. `own`: it is our
+ * loader, not a vendor's. `buffer` holds FRAMES_BUFFER bytes, page-aligned, and stays attached.
+ * Progress goes from 0 to 1. Errors: those of card_rendezvous(), and IPU_ERR_CORRUPT for a package
+ * that cannot be loaded. */
 IPU_MUST_CHECK int load_application(struct card *card, const struct package *package, bool own,
                                     uint8_t *buffer, struct ipu_error *error);
+/* The final mark: all tiles pass their first host synchronisation. */
+IPU_MUST_CHECK int load_synchronise(struct card *card, const struct package *package,
+                                    struct ipu_error *error);
 
 #endif

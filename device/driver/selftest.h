@@ -7,12 +7,13 @@
  *   reset           the controller of the card answers its mailbox and the device comes out of
  *                   reset
  *   configuration   every write of the IPUCFG1 file, both marks read back 0
- *   load            a one-tile program reaches memory through autoloader and secondary loader
- *   synchronise     all tiles pass the first host synchronisation and the session starts
+ *   load            a program of one tile reaches it through autoloader and secondary loader
+ *   synchronise     all tiles pass the first host synchronisation, the session starts, and the
+ *                   debug interface reads what the program computed
  *   exchange        two tiles send each other words over the fabric and compare them
- *   kernel          a GEMM of device/kernels on the AMP units; every element of the result is
- *                   compared
- *   host pages      each of a set of tiles returns the page it was sent, changed in a known way
+ *   kernel          a GEMM of device/kernels on the AMP units (an addition when the device takes
+ *                   other AMP flag numbers than ours); every element of the result is compared
+ *   host pages      each of a set of tiles returns the pages it was sent, changed in a known way
  *
  * The device is opened for the test and closed after it; nobody else may hold it. Blocks for as
  * long as the timeouts of the steps say (a second on a healthy device, at most about a minute), so
@@ -40,9 +41,8 @@ struct selftest_step {
 typedef void (*selftest_callback)(void *context, const struct selftest_step *step);
 
 /* Runs the steps and reports each when it has ended; all of them are reported, in order. Options:
- * as for device_open(); `flag_set` also decides whether the kernel step can use the AMP units.
- * 0 when no step failed, else the code of the first failure with its sentence (IPU_ERR_CANCELLED
- * when options->cancel was set). */
+ * as for device_open(). 0 when no step failed, else the code of the first failure with its sentence
+ * (IPU_ERR_CANCELLED when options->cancel was set). */
 IPU_MUST_CHECK int device_selftest(const struct device_options *options, selftest_callback callback,
                                    void *context, struct ipu_error *error);
 /* Name of step `index`, or NULL past the end. */

@@ -162,7 +162,8 @@ static int explain(struct device_session *session, int code, const char *what,
 }
 
 /* Keeps the long explanation; the device has to be loaded again. */
-static int fail(struct device_session *session, int code, const char *what, struct ipu_error *error)
+int session_fail(struct device_session *session, int code, const char *what,
+                 struct ipu_error *error)
 {
     session->ready = false;
     session->report.size = 0;
@@ -193,8 +194,8 @@ static int begin_streams(struct device_session *session, const struct package *p
     return code != 0 ? code : stream_store_begin(&session->streams, package, error);
 }
 
-static int load_tiles(struct device_session *session, const struct package *package,
-                      struct ipu_error *error)
+int session_send(struct device_session *session, const struct package *package,
+                 struct ipu_error *error)
 {
     log_event(log_of(session), LOG_LEVEL_INFO, "", "loading application",
               "tile_count=%d final_mark=%u", IPU21_TILES, package_get_info(package)->final_mark);
@@ -204,6 +205,13 @@ static int load_tiles(struct device_session *session, const struct package *pack
     if (code == 0)
         code =
             load_application(&session->card, package, session->loader.own, session->frames, error);
+    return code;
+}
+
+int session_synchronise(struct device_session *session, const struct package *package,
+                        struct ipu_error *error)
+{
+    int code = load_synchronise(&session->card, package, error);
     if (code != 0)
         return code;
     session_progress(session, "load", 1.0);
@@ -213,8 +221,8 @@ static int load_tiles(struct device_session *session, const struct package *pack
     return 0;
 }
 
-static int start_exchange(struct device_session *session, const struct package *package,
-                          struct ipu_error *error)
+int session_exchange(struct device_session *session, const struct package *package,
+                     struct ipu_error *error)
 {
     struct hostx_page pages[] = {
         {session->pages, SESSION_COMMAND_PAGE},
@@ -277,19 +285,37 @@ static int load_and_start(struct device_session *session, const struct package *
     uint64_t begin = clock_ns();
     int code = session->fresh ? 0 : session_initialize(session, error);
     if (code != 0)
-        return fail(session, code, "initializing the device", error);
-    code = load_tiles(session, package, error);
+        return session_fail(session, code, "initializing the device", error);
+    code = session_send(session, package, error);
+    if (code == 0)
+        code = session_synchronise(session, package, error);
     if (code != 0)
-        return fail(session, code, "loading the application", error);
+        return session_fail(session, code, "loading the application", error);
     session->load_ms = milliseconds_since(begin);
     begin = clock_ns();
-    code = start_exchange(session, package, error);
+    code = session_exchange(session, package, error);
     if (code != 0)
-        return fail(session, code, "starting the host exchange session", error);
+        return session_fail(session, code, "starting the host exchange session", error);
     code = call_run(session, PACKAGE_INITIALIZE, error);
     if (code != 0)
-        return fail(session, code, "initializing the application", error);
+        return session_fail(session, code, "initializing the application", error);
     session->initialize_ms = milliseconds_since(begin);
+    return 0;
+}
+
+int session_load(struct device_session *session, const struct package *package,
+                 struct ipu_error *error)
+{
+    forget_package(session);
+    session->package = package;
+    session->report.size = 0;
+    int code = begin_streams(session, package, error);
+    if (code == 0)
+        code = load_and_start(session, package, error);
+    if (code != 0)
+        return code;
+    session->resident = *package_digest(package);
+    session->ready = true;
     return 0;
 }
 
@@ -299,19 +325,7 @@ int device_load(struct device_session *session, const struct package *package,
     if (same_package(session, package))
         return reuse(session, package, error);
     int code = device_check_flags(&session->options, package, error);
-    if (code != 0)
-        return code;
-    forget_package(session);
-    session->package = package;
-    session->report.size = 0;
-    code = begin_streams(session, package, error);
-    if (code == 0)
-        code = load_and_start(session, package, error);
-    if (code != 0)
-        return code;
-    session->resident = *package_digest(package);
-    session->ready = true;
-    return 0;
+    return code == 0 ? session_load(session, package, error) : code;
 }
 
 int device_set_input(struct device_session *session, const char *name, const void *data,
@@ -377,12 +391,12 @@ int device_run(struct device_session *session, struct device_summary *summary,
     session->report.size = 0;
     int code = call_run(session, PACKAGE_RUN, error);
     if (code != 0)
-        return fail(session, code, "running the application", error);
+        return session_fail(session, code, "running the application", error);
     summary->run_ms = milliseconds_since(begin);
     summary->bundles = kernel_sim_bundles(kernel) - bundles;
     code = stream_gather(&session->outputs, session->package, &session->streams, error);
     if (code == IPU_ERR_DEVICE_FAULT)
-        return fail(session, code, "reading the outputs", error);
+        return session_fail(session, code, "reading the outputs", error);
     if (code != 0)
         return code;
     summarize(session, summary);

@@ -37,6 +37,21 @@ IPU_MUST_CHECK int session_open(const struct device_options *options, struct dev
                                 struct ipu_error *error);
 /* Reset and configuration: what a load begins with. */
 IPU_MUST_CHECK int session_initialize(struct device_session *session, struct ipu_error *error);
+/* Loader and application onto the tiles; their first synchronisation; the host exchange session
+ * (facts/host_protocol.md sections 3, 4, 7). In this order, once after each initialisation. */
+IPU_MUST_CHECK int session_send(struct device_session *session, const struct package *package,
+                                struct ipu_error *error);
+IPU_MUST_CHECK int session_synchronise(struct device_session *session,
+                                       const struct package *package, struct ipu_error *error);
+IPU_MUST_CHECK int session_exchange(struct device_session *session, const struct package *package,
+                                    struct ipu_error *error);
+/* As device_load(), for a package of any flag set. */
+IPU_MUST_CHECK int session_load(struct device_session *session, const struct package *package,
+                                struct ipu_error *error);
+/* Keeps the long explanation of a failed step, wraps its sentence; the device has to be loaded
+ * again. Returns the code, which the explanation may have made a better one. */
+int session_fail(struct device_session *session, int code, const char *what,
+                 struct ipu_error *error);
 void session_progress(const struct device_session *session, const char *stage, double fraction);
 
 #endif
