@@ -1,5 +1,6 @@
-// The inner loops for which PopLibs publishes issue counts (facts/timing_isa.md sections 3 and 6): one
-// entry, one worker code, a count of passes. Frame: passes, data, more data. LOOP selects the body.
+// The inner loops for which PopLibs publishes issue counts (facts/timing_isa.md sections 3 and 6):
+// one entry, one worker code, a count of passes. Frame: passes, data, more data. LOOP selects the
+// body.
 
 #include "call.inc"
 
@@ -20,8 +21,8 @@ loop:
     brnzdec $m2, loop
     br $m10
 #elif defined(UNEVEN)
-// Six workers, MIN groups each but for worker 5 with MAX; beside them the supervisor has 14 cycles of
-// work, which it can begin when the first worker is gone: max(6 MAX, 6 MIN + 14).
+// Six workers, MIN groups each but for worker 5 with MAX; beside them the supervisor has 14 cycles
+// of work, which it can begin when the first worker is gone: max(6 MAX, 6 MIN + 14).
     .section .text.kernel, "ax"
     .globl kernel
     .align 4
