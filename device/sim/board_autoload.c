@@ -63,7 +63,8 @@ static void go(struct sim_board *board)
     struct board_autoloader *loader = &board->autoloader;
     loader->busy = true;
     loader->broadcast = (loader->csr & IPU21_HOST_AUTOLD_PRESENT) == 0;
-    uint64_t cycles = target(board).kib * KIB_WORDS;
+    loader->kib = target(board).kib; /* what is written to TARGET from here on is for later */
+    uint64_t cycles = loader->kib * KIB_WORDS;
     if (loader->broadcast)
         cycles += IPU21_TILES;
     bool ends = is_sound(board) && !board_fails(board, SIM_BOARD_LOADER_STUCK);
@@ -104,6 +105,6 @@ void board_autoload_finish(struct sim_board *board)
         broadcast(board);
         return;
     }
-    loader->first_kib = target(board).kib;
+    loader->first_kib = loader->kib;
     sim_chip_write(board->chip, 0, IPU21_SRAM_BASE, loader->fifo, loader->first_kib * 1024);
 }

@@ -24,6 +24,7 @@ struct board_autoloader {
     uint32_t words;     /* in it */
     uint32_t first_kib; /* words of the first tile that a GO has filled, in KiB; 0: none */
     uint32_t csr;       /* as written */
+    uint32_t kib;       /* of the GO in progress */
     bool busy, broadcast;
     uint64_t done; /* board cycle at which the GO in progress ends */
 };

@@ -368,6 +368,22 @@ START_TEST(go_clears_after_device_time_and_the_host_is_woken)
 }
 END_TEST
 
+START_TEST(target_written_during_a_go_does_not_change_it)
+{
+    fill_fifo(board, pattern, 1024);
+    sim_board_write(board, IPU21_HOST_AUTOLD_TARGET, IPU21_HOST_AUTOLD_ZONE | 1u << 10);
+    sim_board_write(board, IPU21_HOST_AUTOLD_CSR,
+                    IPU21_HOST_AUTOLD_PRESENT | IPU21_HOST_AUTOLD_GO | 63);
+    sim_board_write(board, IPU21_HOST_AUTOLD_TARGET, IPU21_HOST_AUTOLD_ZONE | 624u << 10);
+    uint32_t before = tile_word(0, IPU21_SRAM_BASE + 1024);
+    sim_board_run(board, PATIENCE, NULL);
+    ck_assert_uint_eq(tile_word(0, IPU21_SRAM_BASE + 12), 77);
+    for (uint32_t at = 1024; at < IPU21_SRAM_BYTES; at += 4)
+        if (tile_word(0, IPU21_SRAM_BASE + at) != before)
+            ck_abort_msg("the word at 0x%x is not what it was", IPU21_SRAM_BASE + at);
+}
+END_TEST
+
 START_TEST(broadcast_zeroes_the_rest_of_sram)
 {
     struct sim_chip *chip = sim_board_chip(board);
@@ -582,6 +598,7 @@ static void add_device_cases(Suite *suite)
     tcase_add_test(autoloader, autoloader_fills_and_starts_every_tile);
     tcase_add_test(autoloader, first_go_fills_the_first_tile_alone_and_starts_nothing);
     tcase_add_test(autoloader, go_clears_after_device_time_and_the_host_is_woken);
+    tcase_add_test(autoloader, target_written_during_a_go_does_not_change_it);
     tcase_add_test(autoloader, broadcast_zeroes_the_rest_of_sram);
     tcase_add_test(autoloader, broadcast_ends_at_the_tile_that_it_names);
     tcase_add_loop_test(autoloader, unsound_go_never_ends_until_csr_is_cleared, 0,
