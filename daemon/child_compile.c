@@ -25,6 +25,7 @@
 struct worker {
     struct child *child;
     const struct engine *engine;
+    struct log *log; /* of the task */
     long cpu_s;
     const char *flag_headers; /* directory, or "" */
     char held[HASH_TEXT];     /* digest of `workload`, or "" */
@@ -114,6 +115,7 @@ static void send_keys(struct worker *worker, const struct compile_keys *keys)
 static bool find_kernel(void *context, const char *key, struct buffer *object)
 {
     struct worker *worker = context;
+    uint64_t start = clock_ns();
     Ipu__Worker__Kernel ask = IPU__WORKER__KERNEL__INIT;
     ask.key = (char *)key;
     pthread_mutex_lock(&worker->kernel_mutex);
@@ -127,6 +129,9 @@ static bool find_kernel(void *context, const char *key, struct buffer *object)
         buffer_append(object, answer->object.data, answer->object.len);
     scan_free((ProtobufCMessage *)answer);
     child_message_free(message);
+    log_event(worker->log, LOG_LEVEL_DEBUG, "compile_kernels",
+              found ? "kernel cache hit" : "kernel cache miss", "key=%.16s elapsed_us=%llu", key,
+              (unsigned long long)((clock_ns() - start) / 1000));
     return found && !object->failed;
 }
 
@@ -220,7 +225,7 @@ static int run_compile(struct worker *worker, const Ipu__Worker__CompileTask *ta
     struct compile_keys keys;
     struct compile_result result = {0};
     bool cached = false;
-    struct log *log = child_log(worker->child, task->log_level);
+    struct log *log = worker->log = child_log(worker->child, task->log_level);
     int rc = receive_workload(worker, task->workload, task->workload_bytes, task->resident, error);
     if (rc == 0)
         rc = worker->engine->keys(worker->workload.data, worker->workload.size,

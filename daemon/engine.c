@@ -185,4 +185,5 @@ const struct engine engine_production = {
     .device_output = output,
     .device_profile = profile,
     .device_fault = fault,
+    .device_selftest = device_selftest,
 };

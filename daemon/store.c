@@ -144,6 +144,8 @@ void store_close(struct store *store)
 {
     if (!store)
         return;
+    if (store->db)
+        store_notes_write(store);
     for (int i = 0; i < SQL_STATEMENTS; i++)
         sqlite3_finalize(store->statements[i]);
     sqlite3_close(store->db);
@@ -197,6 +199,7 @@ uint64_t store_changes(const struct store *store)
 bool store_idle(struct store *store, uint64_t keep_jobs)
 {
     struct ipu_error ignored;
+    store_notes_write(store);
     sqlite3_stmt *prune = sql_bind(store, SQL_JOB_PRUNE, &ignored, "i", (int64_t)keep_jobs);
     if (prune && sql_finish(store, prune, &ignored) == 0 && sqlite3_changes(store->db) > 0)
         return true;

@@ -14,14 +14,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static void touch(struct store *store, int64_t id)
-{
-    struct ipu_error ignored; /* a stale time of last use only makes eviction less clever */
-    (void)sql_finish(
-        store, sql_bind(store, SQL_OBJECT_TOUCH, &ignored, "ii", (int64_t)clock_wall_us(), id),
-        &ignored);
-}
-
 int store_kernel_find(struct store *store, const char *key, struct buffer *object, bool *found,
                       struct ipu_error *error)
 {
@@ -33,9 +25,9 @@ int store_kernel_find(struct store *store, const char *key, struct buffer *objec
         rc = store_object_read(store, &row, object, error);
     if (rc == 0) {
         *found = true;
-        touch(store, id);
+        store_note_use(store, id);
     }
-    store_count(store, rc ? SQL_COUNT_MISS : SQL_COUNT_HIT, STORE_KERNEL);
+    store_note_hit(store, STORE_KERNEL, rc == 0);
     return rc == IPU_ERR_NOT_FOUND || rc == IPU_ERR_CORRUPT ? 0 : rc;
 }
 
@@ -62,7 +54,7 @@ int store_package_find(struct store *store, const char *key, struct store_packag
     if (rc < 0)
         return rc;
     if (rc == 0) {
-        store_count(store, SQL_COUNT_MISS, STORE_PACKAGE);
+        store_note_hit(store, STORE_PACKAGE, false);
         return 0;
     }
     int64_t id = sqlite3_column_int64(row, 0);
@@ -73,8 +65,8 @@ int store_package_find(struct store *store, const char *key, struct store_packag
     if (rc)
         return rc;
     *found = true;
-    touch(store, id);
-    store_count(store, SQL_COUNT_HIT, STORE_PACKAGE);
+    store_note_use(store, id);
+    store_note_hit(store, STORE_PACKAGE, true);
     return 0;
 }
 
@@ -241,6 +233,7 @@ static struct store_kind_stats *kind_stats(struct store_stats *stats, sqlite3_st
 
 int store_cache_stats(struct store *store, struct store_stats *stats, struct ipu_error *error)
 {
+    store_notes_write(store);
     *stats = (struct store_stats){.bytes = store->bytes, .limit = store->limit};
     sqlite3_stmt *rows = sql_bind(store, SQL_OBJECT_STATS, error, "");
     int rc;
@@ -267,6 +260,7 @@ int store_cache_list(struct store *store, enum store_kind kind, unsigned limit,
                      bool (*each)(void *context, const struct store_object *object), void *context,
                      struct ipu_error *error)
 {
+    store_notes_write(store);
     sqlite3_stmt *rows =
         sql_bind(store, SQL_OBJECT_LIST, error, "ii", (int64_t)kind, (int64_t)limit);
     int rc;

@@ -154,6 +154,7 @@ enum { VICTIMS = 64 };
 static int find_victims(struct store *store, struct victim victims[VICTIMS],
                         struct ipu_error *error)
 {
+    store_notes_write(store);
     sqlite3_stmt *rows = sql_bind(store, SQL_OBJECT_EVICTABLE, error, "");
     int n = 0, rc = 0;
     while (n < VICTIMS && (rc = sql_step(store, rows, error)) > 0) {
@@ -318,12 +319,8 @@ static int publish(struct store *store, struct store_upload *upload, const struc
     int64_t now = (int64_t)clock_wall_us();
     int rc = store_object_find(store, upload->kind, digest, object, error);
     if (rc == 0) {
-        if (upload->id)
-            rc = store_object_delete(store, upload->id, upload->bytes, error);
-        if (rc == 0)
-            rc = sql_finish(store, sql_bind(store, SQL_OBJECT_TOUCH, error, "ii", now, object->id),
-                            error);
-        return rc;
+        store_note_use(store, object->id);
+        return upload->id ? store_object_delete(store, upload->id, upload->bytes, error) : 0;
     }
     if (rc != IPU_ERR_NOT_FOUND)
         return rc;

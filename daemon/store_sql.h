@@ -20,6 +20,13 @@ struct store_pin {
     unsigned count;
 };
 
+/* When an object was last used: not written yet. */
+struct store_use {
+    int64_t id;
+    uint64_t us;
+};
+enum { STORE_USES = 64 };
+
 struct store {
     sqlite3 *db;
     struct log *log;
@@ -32,6 +39,9 @@ struct store {
     bool durable; /* commits wait for the disk */
     struct store_pin *pins;
     size_t pin_count, pin_capacity;
+    struct store_use uses[STORE_USES];
+    size_t use_count;
+    unsigned found[STORE_KINDS][2]; /* misses and hits that have not been written */
     sqlite3_stmt *statements[SQL_STATEMENTS];
 };
 
@@ -63,6 +73,10 @@ bool store_object_pinned(struct store *store, const struct store_object *object)
  * Returns what was evicted in *objects and *bytes (may be NULL). */
 int store_evict(struct store *store, uint64_t need, uint64_t limit, uint64_t *objects,
                 uint64_t *bytes, struct ipu_error *error);
+/* Notes that are written together: see store_notes.c. */
+void store_note_use(struct store *store, int64_t id);
+void store_note_hit(struct store *store, enum store_kind kind, bool hit);
+void store_notes_write(struct store *store);
 void store_count(struct store *store, enum sql_statement which, enum store_kind kind);
 void store_object_row(sqlite3_stmt *statement, struct store_object *object);
 int store_object_get(struct store *store, int64_t id, struct store_object *object,
