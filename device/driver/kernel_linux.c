@@ -61,13 +61,14 @@ static void signals_hold(struct kernel_linux *k)
     }
 }
 
+/* The mask first: what the module has raised meanwhile is pending, and is to be ignored. */
 static void signals_restore(struct kernel_linux *k)
 {
+    if (k->masked)
+        pthread_sigmask(SIG_SETMASK, &k->mask, NULL);
     for (int s = FIRST_SIGNAL; s <= LAST_SIGNAL; s++)
         if (k->ignored[s - FIRST_SIGNAL])
             sigaction(s, &k->actions[s - FIRST_SIGNAL], NULL);
-    if (k->masked)
-        pthread_sigmask(SIG_SETMASK, &k->mask, NULL);
 }
 
 /* --- the boundary --- */
