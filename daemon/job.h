@@ -75,6 +75,7 @@ struct job {
     struct store_job saving;
     struct buffer unsaved, saving_events; /* (sequence u64, size u32, body)* */
     bool save_busy, save_again, save_failed;
+    bool looking;  /* in QUEUED: where its package comes from is being looked up */
     bool deciding; /* in CHECKING: whether a check is needed is being looked up */
 };
 

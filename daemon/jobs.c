@@ -1,9 +1,10 @@
 /* The flow of jobs: see jobs.h.
  *
- * Invariants: a job stands in the compile line exactly in QUEUED without `shares`, in the device
- * line exactly in WAITING; of all jobs with equal workload keys at most one is compiled at a time,
- * and the others wait for it; a job with a worker is in COMPILING, RUNNING or CHECKING. A job that
- * could not be ended because memory or the disk fails stays and is tried again.
+ * Invariants: a job stands in the compile line exactly in QUEUED without `shares` and not
+ * `looking`, in the device line exactly in WAITING; of all jobs with equal workload keys at most
+ * one is compiled at a time, and the others wait for it, never for a job that waits or looks
+ * itself; a job with a worker is in COMPILING, RUNNING or CHECKING. A job that could not be ended
+ * because memory or the disk fails stays and is tried again.
  */
 #include "daemon/jobs.h"
 
@@ -104,7 +105,7 @@ static void take_package(struct job *job, const struct store_package *package, b
 static struct job *find_same(const struct jobs *jobs, const struct job *job)
 {
     for (struct job *other = jobs->list; other; other = other->next)
-        if (other != job && !other->shares && other->stop == JOB_STOP_NONE &&
+        if (other != job && !other->shares && !other->looking && other->stop == JOB_STOP_NONE &&
             (other->state == JOB_QUEUED || other->state == JOB_COMPILING) &&
             strcmp(other->row.workload_key, job->row.workload_key) == 0)
             return other;
@@ -116,6 +117,7 @@ static void route(struct job *job, bool found)
 {
     struct jobs *jobs = job->daemon->jobs;
     struct job *same = job->row.no_cache ? NULL : find_same(jobs, job);
+    job->looking = false;
     if (found) {
         take_package(job, &job->package, true);
     } else if (same) {
@@ -216,6 +218,7 @@ static void on_submitted(struct storeq_op *op)
         op->rc = ipu_error_set(&op->error, IPU_ERR_NO_MEMORY, "ipud is out of memory");
     if (job) {
         link_job(s->jobs, job);
+        job->looking = true; /* until it has been routed, below */
         begin_job(job, s);
         announce(job);
     }
@@ -291,6 +294,7 @@ static void find_again(struct job *job)
         job_end(job, JOB_FAILED, IPU_ERR_NO_MEMORY, "ipud is out of memory");
         return;
     }
+    job->looking = true;
     s->jobs = job->daemon->jobs;
     s->row = job->row;
     s->op.relaxed = true;

@@ -100,6 +100,23 @@ START_TEST(queued_and_interrupted_jobs_are_done_after_a_restart)
 }
 END_TEST
 
+/* They wait for one of them, not for one another. */
+START_TEST(equal_jobs_that_wait_at_a_restart_are_all_done_by_one_compile)
+{
+    enum { EQUAL = 6 };
+    uint64_t jobs[EQUAL];
+    for (unsigned i = 0; i < EQUAL; i++)
+        jobs[i] = fixture_detach(client, "slow", 1);
+    fixture_await(client, jobs[0], IPU__RPC__JOB_STATE__JOB_COMPILING);
+    restart(SIGKILL);
+    for (unsigned i = 0; i < EQUAL; i++) {
+        const Ipu__Rpc__JobStatus *status = fixture_follow(client, jobs[i]);
+        ck_assert_msg(status->state == IPU__RPC__JOB_STATE__JOB_DONE, "%s", status->reason);
+    }
+    ck_assert_uint_eq(fixture_count("compile slow"), 2); /* one was interrupted */
+}
+END_TEST
+
 START_TEST(running_job_is_finished_before_a_stop)
 {
     uint64_t job = fixture_detach(client, "slow", 1);
@@ -254,6 +271,7 @@ int main(int argc, char **argv)
     tcase_add_test(tc, killed_device_owner_costs_a_retry);
     tcase_add_test(tc, idle_workers_that_are_killed_come_back);
     tcase_add_loop_test(tc, queued_and_interrupted_jobs_are_done_after_a_restart, 0, 2);
+    tcase_add_test(tc, equal_jobs_that_wait_at_a_restart_are_all_done_by_one_compile);
     tcase_add_test(tc, running_job_is_finished_before_a_stop);
     tcase_add_test(tc, second_daemon_on_the_state_directory_is_refused);
     tcase_add_test(tc, live_socket_of_another_daemon_is_not_taken);
