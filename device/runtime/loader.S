@@ -2,15 +2,15 @@
 //
 // The autoloader puts these bytes at 0x4c000 of every tile and starts them there. An image may fill
 // all of 0x4c010..0xe7baf, so the loader must get out of its own way:
-// - What stays resident lies within frame 0 (0x4c010..0x4c3ef); the rest runs once, before the
-//   first frame comes. Frame 0 waits behind the last loadable byte. At the end it is copied over
-//   the resident code but for the last part, which does that; four instructions at 0x4c000, which
-//   no image reaches, copy the rest and fall through into the image.
+// - `start` moves what stays resident to LOADER_HOME, the place of frame 34 behind the host window,
+//   which few images reach. When frame 34 comes, it waits behind the last loadable byte. At the end
+//   it is copied over the resident code but for the last part, which does that; four instructions
+//   at 0x4c000, which no image reaches, copy the rest and fall through into the image.
 // - Host words arrive in the window 0x50000..0x53fff. Frames that end up there are only noted. When
 //   all others are placed they are asked for once more and received in place: the payload of a
 //   frame read to 0x4c000 + 992 i lies where it belongs. What its header and trailer overwrite is
 //   kept.
-// Nothing but the frames and the tail of SRAM changes.
+// Beside the frames only the autoloaded bytes, the window, frame 34 and the tail of SRAM change.
 //
 // Batch r loads the tiles of physical row r. The owners of the columns (row 0) take part in each
 // batch to grant the reads; other tiles sit out all batches but theirs and the last meeting.
@@ -18,6 +18,9 @@
 // Supervisor registers that last: m8 state, m9 batch (owners), m11 and m12 the id in packet words.
 
 #include "loader.inc"
+
+// Where a label of the resident part is when it runs.
+#define AT(label) ((label) + LOADER_HOME - LOADER_IMAGE)
 
     .section .text.loader, "ax"
     .align 8
@@ -33,7 +36,7 @@ loader_entry:                       // 0x4c000
 // --- resident ----------------------------------------------------------------------------------
 
     .globl resident
-resident:                           // 0x4c010
+resident:                           // at 0x4c010, runs at LOADER_HOME
 // Asks for m2 frames from host offset m0 on, with headers at m3 of which the first begins with the
 // word m4, and waits for them. Changes m3, m4, m5, m7.
 read:
@@ -48,18 +51,18 @@ read:
     st32step $m5, $mzero, $m3+=, 1
     add $m4, $m4, LOADER_FRAME / 32
     add $m5, $m5, LOADER_FRAME / 4
-    brnzdec $m7, 1b
+    brnzdec $m7, AT(1b)
     add $m3, $m3, -8                // the last header of a stream says so
     ld32 $m4, $m3, $mzero, 0
     or $m4, $m4, 0x0c000000
     st32 $m4, $m3, $mzero, 0
     add $m7, $m2, -1
     send 1, 0, 3                    // two words
-    brz $m7, 3f
+    brz $m7, AT(3f)
     add $m7, $m7, -1
 2:
     sendoff 1, 0, 3
-    brnzdec $m7, 2b
+    brnzdec $m7, AT(2b)
 3:
     sync 0
     br $m10
@@ -92,10 +95,10 @@ descriptor:
 
 // Loads this tile's image in its batch. Returns through m13.
 target:
-    call $m10, descriptor
+    call $m10, AT(descriptor)
     cmpeq $m2, $m0, -1
-    brnz $m2, too_early
-    brz $m1, no_frames
+    brnz $m2, AT(too_early)
+    brz $m1, AT(loaded)
 burst:
     min $m2, $m1, LOADER_BURST
     st32 $m2, $m8, $mzero, STATE_COUNT
@@ -103,51 +106,53 @@ burst:
     setzi $m3, LOADER_WINDOW
     or $m4, $m11, 0xe0000000
     or $m4, $m4, 0x200
-    call $m10, read
-    setzi $m3, place_frames
+    call $m10, AT(read)
+    setzi $m3, AT(place_frames)
     runall $m3, $m8, 0
     shl $m4, $m2, 10
     add $m0, $m0, $m4
     sub $m1, $m1, $m2
     sync 2
-    brnz $m1, burst
+    brnz $m1, AT(burst)
     setzi $m3, LOADER_WINDOW - LOADER_FRAME
     add $m3, $m3, $m4
     ld32 $m3, $m3, $mzero, 2        // the last frame's flags
     shl $m3, $m3, 4
-    brpos $m3, truncated
+    brpos $m3, AT(truncated)
+    ld32 $m3, $m8, $mzero, STATE_NOTED
+    brz $m3, AT(loaded)
     // Frames 16 and 33, half in the window, come through its middle.
     add $m1, $m8, 0
     setzi $m6, LOADER_IMAGE + WINDOW_FIRST * LOADER_PAYLOAD
 edge:
     ld32 $m0, $m1, $mzero, STATE_TABLE
-    brz $m0, 1f
+    brz $m0, AT(1f)
     setzi $m2, 1
     add $m3, $m8, 4 * STATE_PACKET
     or $m4, $m11, 0xe0000000
     or $m4, $m4, 0x200 | 0x2000 / 32
-    call $m10, read
+    call $m10, AT(read)
     setzi $m3, LOADER_WINDOW + 0x2010
     setzi $m7, LOADER_PAYLOAD / 16 - 1
-    call $m10, copy
+    call $m10, AT(copy)
 1:
     add $m1, $m1, 4 * (WINDOW_LAST - WINDOW_FIRST)
     sub $m2, $m1, $m8
     cmpult $m2, $m2, 4 * (WINDOW_LAST - WINDOW_FIRST) + 1
     setzi $m6, LOADER_IMAGE + WINDOW_LAST * LOADER_PAYLOAD
-    brnz $m2, edge
+    brnz $m2, AT(edge)
     // Frames 17 to 32, in ascending order, in place.
     setzi $m6, LOADER_BASE + (WINDOW_FIRST + 1) * LOADER_PAYLOAD
     setzi $m1, (WINDOW_LAST - WINDOW_FIRST - 2)
     add $m9, $m8, 4 * (STATE_TABLE + 1)
 inplace:
     ld32step $m0, $mzero, $m9+=, 1
-    brz $m0, 1f
+    brz $m0, AT(1f)
     add $m3, $m8, 4 * STATE_SCRATCH
     add $m2, $m6, 0
-    call $m10, move
+    call $m10, AT(move)
     add $m2, $m6, LOADER_FRAME - 16
-    call $m10, move
+    call $m10, AT(move)
     setzi $m2, 1
     add $m3, $m8, 4 * STATE_PACKET
     setzi $m4, LOADER_WINDOW
@@ -156,19 +161,19 @@ inplace:
     or $m4, $m4, $m11
     or $m4, $m4, 0xe0000000
     or $m4, $m4, 0x200
-    call $m10, read
+    call $m10, AT(read)
     add $m2, $m8, 4 * STATE_SCRATCH
     add $m3, $m6, 0
-    call $m10, move
+    call $m10, AT(move)
     add $m3, $m6, LOADER_FRAME - 16
-    call $m10, move
+    call $m10, AT(move)
 1:
     add $m6, $m6, LOADER_PAYLOAD
-    brnzdec $m1, inplace
+    brnzdec $m1, AT(inplace)
     get $m3, $TILE_ID               // the scratch words are in use no longer
     st32 $m3, $m8, $mzero, STATE_ID
     setzi $m9, 0                    // only an owner counts, and it is in batch 0
-no_frames:
+loaded:
     br $m13
 
 // Four words from m2 on to m3 on; both advance. Changes m4.
@@ -177,7 +182,7 @@ move:
 1:
     ld32step $m4, $mzero, $m2+=, 1
     st32step $m4, $mzero, $m3+=, 1
-    brnzdec $m5, 1b
+    brnzdec $m5, AT(1b)
     br $m10
 
 // Grants m0 and m1 (XREQ).
@@ -193,13 +198,13 @@ grant:
 // branch to `last_meeting` where no batch is left to sit out.
 member:
     sync 5
-    call $m13, target
+    call $m13, AT(target)
 sit_out_rest:
     sans 0
     sync 1
 last_meeting:
     sync 5
-    bri execute
+    bri AT(execute)
 
 owner:
     sync 13
@@ -210,35 +215,39 @@ owner:
     shl $m0, $m0, $m2
     add $m2, $m2, -24
     shl $m1, $m1, $m2
-    brnz $m3, 1f
+    brnz $m3, AT(1f)
     setzi $m0, 0
-    bri 2f
+    bri AT(2f)
 1:
     setzi $m1, 0
 2:
-    call $m10, grant
-    brnz $m9, 3f
-    call $m13, target
+    call $m10, AT(grant)
+    brnz $m9, AT(3f)
+    call $m13, AT(target)
 3:
     add $m9, $m9, 1
     cmpult $m2, $m9, LOADER_BATCHES
-    brnz $m2, owner
+    brnz $m2, AT(owner)
     sync 13
     sub $m0, -1, $mzero
     shr $m0, $m0, 8
     shr $m1, $m0, 2
-    call $m10, grant
+    call $m10, AT(grant)
 execute:
-    call $m10, descriptor
+    call $m10, AT(descriptor)
     cmpeq $m2, $m0, -1
-    brz $m2, too_late
-    setzi $m3, LOADER_STASH
+    brz $m2, AT(too_late)
+    setzi $m3, LOADER_IMAGE
     ld32 $m4, $m3, $mzero, 1        // the entry word of the image
-    brz $m4, no_image
-    setzi $m6, LOADER_IMAGE
+    brz $m4, AT(no_image)
+    setzi $m3, AT(stashed)
+    ld32 $m4, $m3, $mzero, 0
+    brz $m4, LOADER_IMAGE
+    setzi $m3, LOADER_STASH
+    setzi $m6, AT(resident)
     setzi $m7, (finish - resident) / 16 - 1
-    setzi $m10, finish
-    bri copy
+    setzi $m10, AT(finish)
+    bri AT(copy)
 too_early:
     trap TRAP_EARLY
 too_late:
@@ -257,30 +266,31 @@ place_frames:
     ld32 $m1, $mvertex_base, $mzero, STATE_COUNT
 next_frame:
     cmpult $m2, $m0, $m1
-    brz $m2, placed
+    brz $m2, AT(placed)
     shl $m2, $m0, 10
     setzi $m3, LOADER_WINDOW
     add $m2, $m2, $m3
     add $m0, $m0, 6
     ld32 $m3, $m2, $mzero, LOADER_FRAME / 4 - 1
     cmpeq $m3, $m3, -1
-    brz $m3, torn
+    brz $m3, AT(torn)
     ld32 $m3, $m2, $mzero, 1
     ld32 $m4, $mvertex_base, $mzero, STATE_ID
     cmpeq $m3, $m3, $m4
-    brz $m3, next_frame             // of another tile
+    brz $m3, AT(next_frame)             // of another tile
     ld32 $m3, $m2, $mzero, 0
     add $m4, $m3, -WINDOW_FIRST
     cmpult $m5, $m4, WINDOW_LAST - WINDOW_FIRST + 1
-    brnz $m5, note_frame
+    brnz $m5, AT(note_frame)
     cmpult $m5, $m3, LOADER_FRAMES
-    brz $m5, bad_index
+    brz $m5, AT(bad_index)
     setzi $m4, LOADER_STASH
-    brz $m3, 1f
+    cmpeq $m5, $m3, HOME_FRAME
+    brnz $m5, AT(stash_frame)
     mul $m3, $m3, LOADER_PAYLOAD
     setzi $m4, LOADER_IMAGE
     add $m4, $m3, $m4
-1:
+place:
     ld64 $a0:1, $m2, $mzero, 2
     add $m2, $m2, 24
     tapack $m6:7, $m2, $mzero, $m4
@@ -294,7 +304,11 @@ next_frame:
         fnop
     }
     st64pace $a0:1, $m6:7+=, $mzero, 0
-    bri next_frame
+    bri AT(next_frame)
+stash_frame:
+    setzi $m5, AT(stashed)
+    st32 $m4, $m5, $mzero, 0
+    bri AT(place)
 note_frame:
     ld32 $m5, $mvertex_base, $mzero, STATE_OFFSET
     setzi $m3, LOADER_WINDOW
@@ -302,13 +316,16 @@ note_frame:
     add $m5, $m5, $m2
     shl $m4, $m4, 2
     st32 $m5, $mvertex_base, $m4, STATE_TABLE
-    bri next_frame
+    st32 $m5, $mvertex_base, $mzero, STATE_NOTED
+    bri AT(next_frame)
 torn:
     trap TRAP_TORN
 bad_index:
     trap TRAP_INDEX
 placed:
     exitz $mzero
+stashed:
+    .long 0                         // whether frame HOME_FRAME has come
 
 // --- what the end needs, itself copied last -----------------------------------------------------
 
@@ -318,7 +335,7 @@ finish:
     setzi $m1, LOADER_STASH
     setzi $m0, finish - resident
     add $m1, $m1, $m0
-    setzi $m2, finish
+    setzi $m2, AT(finish)
     setzi $m3, (resident + LOADER_PAYLOAD - finish) / 4 - 1
     bri loader_entry                // `stub` by now
 // m7 + 1 times four words from m3 on to m6 on. By the supervisor: at the end it overwrites code,
@@ -332,7 +349,7 @@ copy:
     st32step $m4, $mzero, $m6+=, 1
     st32step $m5, $mzero, $m6+=, 1
     st32step $m9, $mzero, $m6+=, 1
-    brnzdec $m7, copy
+    brnzdec $m7, AT(copy)
     br $m10
     .globl resident_end
 resident_end:
@@ -341,16 +358,10 @@ resident_end:
 
     .supervisor
 start:
+    setzi $m0, move_home
+    run $m0, $mzero, 0
     get $m0, $TILE_ID
     setzi $m8, LOADER_STATE
-    st32 $m0, $m8, $mzero, STATE_ID
-    add $m1, $m8, 0
-    setzi $m2, WINDOW_LAST - WINDOW_FIRST
-1:
-    st32step $mzero, $mzero, $m1+=, 1
-    brnzdec $m2, 1b
-    setzi $m1, LOADER_STASH
-    st32 $mzero, $m1, $mzero, 1     // no image yet
     shr $m11, $m0, 1
     shl $m11, $m11, 16
     and $m1, $m0, 1
@@ -358,20 +369,26 @@ start:
     shl $m1, $m1, 15
     or $m11, $m11, $m1
     put $INCOMING_BASE, $mzero
-    and $m2, $m0, 0x3d
-    add $m1, $m2, 0x600
+    and $m7, $m0, 0x3d
+    add $m1, $m7, 0x600
     put $INCOMING_MUX, $m1          // the exchange block of this column
     setzi $m3, stub
-    setzi $m4, loader_entry
-    setzi $m5, 3
-1:
-    ld32step $m6, $mzero, $m3+=, 1
-    st32step $m6, $mzero, $m4+=, 1
-    brnzdec $m5, 1b
+    ld32 $m1, $m3, $mzero, 0
+    ld32 $m2, $m3, $mzero, 1
+    ld32 $m4, $m3, $mzero, 2
+    ld32 $m5, $m3, $mzero, 3
+    setzi $m3, loader_entry
+    st32 $m1, $m3, $mzero, 0
+    st32 $m2, $m3, $mzero, 1
+    st32 $m4, $m3, $mzero, 2
+    st32 $m5, $m3, $mzero, 3
+    sync 2                          // the code has moved, the state is 0
+    st32 $m0, $m8, $mzero, STATE_ID
+    st32 $mzero, $m3, $mzero, 5     // no image yet
     setzi $m9, 0
-    cmpeq $m3, $m2, $m0
+    cmpeq $m3, $m7, $m0
     brz $m3, 1f
-    bri owner
+    bri AT(owner)
 1:
     shr $m3, $m0, 6                 // the row: batches before this tile's own
     sub $m4, LOADER_BATCHES - 2, $m3    // batches after it, less 1
@@ -379,11 +396,11 @@ start:
     or $m5, $m5, 0x40c00000         // sans
     or $m6, $m4, $m5
     brpos $m4, 2f
-    setzi $m6, last_meeting
+    setzi $m6, AT(last_meeting)
     shr $m6, $m6, 2
     or $m6, $m6, 0x40800000         // bri last_meeting
 2:
-    setzi $m4, sit_out_rest
+    setzi $m4, AT(sit_out_rest)
     st32 $m6, $m4, $mzero, 0
     brz $m3, 3f
     add $m3, $m3, -1
@@ -392,7 +409,7 @@ start:
     st32 $m3, $m4, $mzero, 0
     bri sit_out_first               // a taken branch: nothing of it has been fetched
 3:
-    bri member
+    bri AT(member)
 
 // Copied to 0x4c000: m3 + 1 words from m1 to m2, then on into the image.
 stub:
@@ -401,9 +418,40 @@ stub:
     brnzdec $m3, loader_entry
     nop
 
+    .worker
+    .align 8
+move_home:
+    setzi $m0, resident
+    setzi $m1, AT(resident)
+    .align 8
+    {
+        rpt LOADER_PAYLOAD / 8, 1
+        fnop
+    }
+    {
+        ld64step $a0:1, $mzero, $m0+=, 1
+        fnop
+    }
+    {
+        st64step $a0:1, $mzero, $m1+=, 1
+        fnop
+    }
+    setzi $m0, LOADER_STATE
+    .align 8
+    {
+        rpt STATE_WORDS / 2, 0
+        fnop
+    }
+    {
+        st64step $azeros, $mzero, $m0+=, 1
+        fnop
+    }
+    exitz $mzero
+
+    .supervisor
     .space 64
 sit_out_first:
     sans 0
     sync 1
-    bri member
+    bri AT(member)
     .size loader_entry, . - loader_entry
