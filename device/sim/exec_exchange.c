@@ -22,8 +22,14 @@ static uint32_t slot_now(const struct sim_context *c)
     return (uint32_t)(c->cycle - c->tile->epoch);
 }
 
+/* Slots have 32 bits: nothing that is timed may happen so late that one could wrap. */
 static int log_event(struct sim_tile *tile, struct sim_event event)
 {
+    if ((tile->context[0].cycle - tile->epoch) >> 31 != 0)
+        return sim_fault_at(&tile->context[0], SIM_ETYPE_EXERR,
+                            "an exchange event lies more than 2^31 cycles after the last "
+                            "synchronisation",
+                            0);
     if (tile->event_count == tile->event_room) {
         size_t room = tile->event_room ? 2 * tile->event_room : 64;
         struct sim_event *grown = ipu_realloc(tile->events, room * sizeof *grown);

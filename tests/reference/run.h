@@ -403,7 +403,7 @@ static bool ref_repeatable(const struct ref_decoded *d)
 
 /* Executes one instruction or bundle; false when the worker stopped. A fault of the first half
  * leaves everything as it was; one of the second leaves what the first did [G]. */
-static bool ref_step(struct ref *r)
+static inline bool ref_step(struct ref *r)
 {
     struct ref_decoded d;
     if (r->pc < REF_SRAM || r->pc >= REF_REGION1) {
