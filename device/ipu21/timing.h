@@ -40,9 +40,10 @@ enum {
     IPU21_SLOTS_F32TANH = 5,
     IPU21_SLOTS_F32SQRT = 5, /* [I] */
     IPU21_SLOTS_F32OORX = 4, /* [I] */
-    IPU21_SLOTS_F32OOX = 3,  /* [I] */
+    IPU21_SLOTS_F32OOX = 3,  /* three groups a normalised row: F13, M149 [M] */
     IPU21_SLOTS_F16V2LN = 2,
-    IPU21_SLOTS_F16V2EXP = 2,
+    IPU21_SLOTS_F16V2EXP =
+        1, /* PopLibs: 2; softmax on a C600 (M145, M203) leaves room for one [M] */
     IPU21_SLOTS_F16V2TANH = 1,
     IPU21_SLOTS_F16V2SIGM = 2
 };

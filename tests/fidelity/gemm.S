@@ -27,6 +27,7 @@
 #define S $a4:5
 #define T $a6:7
 #define POINTERS $m6:7+=
+#define WORKER $mworker_base
 .set ZAACC, 8
 .set QUOTIENT, R / 6
 .set REMAINDER, R % 6
@@ -55,6 +56,8 @@ kernel:
     st32 $m3, $m11, $mzero, 1
     setzi $m8, 1
     st32 $m8, $m11, $mzero, 5
+    setzi $m8, R * 32
+    st32 $m8, $m11, $mzero, 7
     get $m8, $FP_ICTL
     st32 $m8, $m11, $mzero, 6
     put $FP_ICTL, $m8
@@ -92,39 +95,8 @@ panel:
     add $m11, $m11, 48
     br $m10
 
-// Held from launch to launch: $m8 rows - 1 (negative: none), $m9 bytes before the worker's first
-// row, $m1 x and $m2 out at the worker's first row, the former of this panel, $m3 bytes of a
-// panel, $m4 the second row of out.
-
-    .worker
-    .align 8
-rows_first:
-    worker_number $m5
-    mul $m9, $m5, QUOTIENT
-    setzi $m8, QUOTIENT
-    setzi $m3, REMAINDER
-    cmpult $m4, $m5, $m3
-    add $m8, $m8, $m4
-    min $m4, $m5, $m3
-    add $m9, $m9, $m4
-    shl $m9, $m9, 5
-    add $m8, $m8, -1
-    brneg $m8, rows_done
-    ld32 $m2, FRAME, $mzero, 0
-    add $m2, $m2, $m9
-    setzi $m3, R * 32
-    bri rows_start
-rows_column:
-#if RETAINED != 2
-    brneg $m8, rows_done
-#endif
-    add $m2, $m2, $m3
-rows_start:
-    ld32 $m1, FRAME, $mzero, 1
-    add $m1, $m1, $m9
-    add $m4, $m2, 32
-    ld32 $m5, FRAME, $mzero, 5      // a call may add to what is there
-    brz $m5, rows_add
+// The stream of a worker's rows that writes: x at $m1, out at $m2, rows - 1 in $m8.
+.macro stream_first
     setzi $a6, ZAACC
     {
         mov $m5, $m1
@@ -156,15 +128,10 @@ rows_start:
     }
     .endr
     st64pace S, POINTERS, $mzero, 0
-    exitz $mzero
+.endm
 
-rows_later:
-#if RETAINED == 0
-    brneg $m8, rows_done
-    ld32 $m5, FRAME, $mzero, 5
-#endif
-    add $m1, $m1, $m3
-rows_add:
+// The stream that adds to what is in memory; $m4 = the second row of out.
+.macro stream_add
     setzi $a6, ZAACC
 #if RETAINED == 1
     {
@@ -234,5 +201,117 @@ rows_add:
     }
     st64pace S, POINTERS, $mzero, 0
     st64pace T, POINTERS, $mzero, 0
+.endm
+
+    .worker
+    .align 8
+#ifndef PACKED
+// Held from launch to launch: $m8 rows - 1 (negative: none), $m9 bytes before the worker's first
+// row, $m1 x and $m2 out at the worker's first row, the former of this panel, $m3 bytes of a
+// panel, $m4 the second row of out.
+
+rows_first:
+    worker_number $m5
+    mul $m9, $m5, QUOTIENT
+    setzi $m8, QUOTIENT
+    setzi $m3, REMAINDER
+    cmpult $m4, $m5, $m3
+    add $m8, $m8, $m4
+    min $m4, $m5, $m3
+    add $m9, $m9, $m4
+    shl $m9, $m9, 5
+    add $m8, $m8, -1
+    brneg $m8, rows_done
+    ld32 $m2, FRAME, $mzero, 0
+    add $m2, $m2, $m9
+    setzi $m3, R * 32
+    bri rows_start
+rows_column:
+#if RETAINED != 2
+    brneg $m8, rows_done
+#endif
+    add $m2, $m2, $m3
+rows_start:
+    ld32 $m1, FRAME, $mzero, 1
+    add $m1, $m1, $m9
+    add $m4, $m2, 32
+    ld32 $m5, FRAME, $mzero, 5      // a call may add to what is there
+    brz $m5, rows_add
+    stream_first
+    exitz $mzero
+
+rows_later:
+#if RETAINED == 0
+    brneg $m8, rows_done
+    ld32 $m5, FRAME, $mzero, 5
+#endif
+    add $m1, $m1, $m3
+rows_add:
+    stream_add
 rows_done:
     exitz $mzero
+#else
+// Packed output: panels of 16 rows with all columns of a panel together, so a worker's rows fall
+// into chunks of one panel each. Rows and chunk are found anew at every launch; $m0 out of the
+// column and $m10 x of the panel are held. Chunk: $m8 rows - 1, $m9 rows left, $m5 work.
+rows_first:
+    ld32 $m0, FRAME, $mzero, 0
+    ld32 $m10, FRAME, $mzero, 1
+    bri packed_rows
+rows_column:
+    add $m0, $m0, 512
+    ld32 $m10, FRAME, $mzero, 1
+    bri packed_rows
+rows_later:
+#if RETAINED == 0
+    ld32 $m5, FRAME, $mzero, 7
+    add $m10, $m10, $m5
+#else
+    add $m10, $m10, R * 32
+#endif
+packed_rows:
+    worker_number $m5
+    mul $m1, $m5, QUOTIENT
+    setzi $m9, QUOTIENT
+    setzi $m3, REMAINDER
+    cmpult $m4, $m5, $m3
+    add $m9, $m9, $m4
+    min $m4, $m5, $m3
+    add $m3, $m1, $m4               // the first row
+    brz $m9, rows_done
+    shl $m1, $m3, 5
+    add $m1, $m1, $m10
+    shr $m2, $m3, 4
+    mul $m2, $m2, C * 32
+    and $m3, $m3, 15
+    shl $m4, $m3, 5
+    add $m2, $m2, $m4
+    add $m2, $m2, $m0
+packed_chunk:
+    setzi $m5, 16
+    sub $m5, $m5, $m3
+    min $m5, $m5, $m9
+    add $m8, $m5, -1
+    sub $m9, $m9, $m5
+    shl $m5, $m5, 5
+    st32 $m5, WORKER, $mzero, 0
+    ld32 $m5, FRAME, $mzero, 1
+    cmpeq $m5, $m5, $m10            // the first inner panel writes
+    brz $m5, packed_add
+    stream_first
+    bri packed_next
+packed_add:
+    add $m4, $m2, 32
+    stream_add
+packed_next:
+    brz $m9, rows_done
+    ld32 $m5, WORKER, $mzero, 0
+    add $m1, $m1, $m5
+    shl $m3, $m3, 5
+    add $m2, $m2, C * 32
+    sub $m2, $m2, $m3
+    zero $m3
+    bri packed_chunk
+rows_done:
+    exitz $mzero
+#endif

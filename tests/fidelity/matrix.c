@@ -13,7 +13,8 @@
 enum { X = RIG_FIRST, PAIR = 0x8000, LOW_WEIGHTS = RIG_LOW, F8_ONE = 0x40 };
 
 struct shape {
-    uint32_t fp8, rows, inner, columns, panel; /* panel: inner elements */
+    uint32_t fp8, rows, inner, columns;
+    bool packed;
     uint32_t x, w, out;
 };
 
@@ -25,7 +26,6 @@ static uint32_t after(uint32_t address, uint32_t bytes)
 static struct shape shape_of(const uint32_t p[SUBJECT_PARAMETERS])
 {
     struct shape s = {.fp8 = p[1], .rows = p[3], .inner = p[4], .columns = p[5], .x = X};
-    s.panel = s.fp8 ? 32 : 16;
     s.out = after(s.x, s.rows * s.inner * (s.fp8 ? 1 : 2) + 64);
     s.w = p[2] ? after(s.out, s.rows * s.columns * 2 + 64) : LOW_WEIGHTS;
     return s;
@@ -38,6 +38,14 @@ static uint32_t weight_at(const struct shape *s, uint32_t k, uint32_t n)
     return 256 * panel + kernel_weight_slot(k % 16, n % 16);
 }
 
+/* Element (row, n) of the product: panels of 16 columns, or of 16 rows and then columns. */
+static uint32_t product_at(const struct shape *s, uint32_t row, uint32_t n)
+{
+    if (s->packed)
+        return row / 16 * 16 * s->columns + n / 16 * 256 + row % 16 * 16 + n % 16;
+    return n / 16 * s->rows * 16 + row * 16 + n % 16;
+}
+
 static int check_product(struct subject_run *run, const struct shape *s, uint32_t row, uint32_t n)
 {
     double sum = 0, magnitude = 0;
@@ -48,7 +56,7 @@ static int check_product(struct subject_run *run, const struct shape *s, uint32_
         sum += part;
         magnitude += fabs(part);
     }
-    uint32_t at = n / 16 * s->rows * 16 + row * 16 + n % 16;
+    uint32_t at = product_at(s, row, n);
     return subject_expect(run, at, subject_value(run, s->out, at), sum,
                           magnitude * (double)s->inner / 16 / 2048);
 }
@@ -86,7 +94,7 @@ static void give_data(struct subject_run *run, const struct shape *s)
     subject_randomise(run, s->w, s->inner * s->columns, 4);
 }
 
-int subject_gemm(const uint32_t p[SUBJECT_PARAMETERS], uint32_t *cycles, struct ipu_error *error)
+static int product(const uint32_t p[], bool packed, uint32_t *cycles, struct ipu_error *error)
 {
     static const char *const generations[] = {"0", "1", "2"};
     struct shape s = shape_of(p);
@@ -101,6 +109,9 @@ int subject_gemm(const uint32_t p[SUBJECT_PARAMETERS], uint32_t *cycles, struct 
         subject_define(&run, names[i], numbers[i]);
     }
     subject_define(&run, "RETAINED", generations[p[0]]);
+    s.packed = packed;
+    if (packed)
+        subject_define(&run, "PACKED", NULL);
     if (s.fp8)
         subject_define(&run, "FP8", NULL);
     if (p[2])
@@ -114,4 +125,15 @@ int subject_gemm(const uint32_t p[SUBJECT_PARAMETERS], uint32_t *cycles, struct 
         err = s.fp8 ? check_f8(&run, &s) : check_f16(&run, &s);
     subject_close(&run);
     return err;
+}
+
+int subject_gemm(const uint32_t p[SUBJECT_PARAMETERS], uint32_t *cycles, struct ipu_error *error)
+{
+    return product(p, false, cycles, error);
+}
+
+int subject_packed_gemm(const uint32_t p[SUBJECT_PARAMETERS], uint32_t *cycles,
+                        struct ipu_error *error)
+{
+    return product(p, true, cycles, error);
 }

@@ -35,6 +35,8 @@ static void write_program(struct text *t, const struct rig_call *call)
 {
     add(t, ".set SAMPLE_CELL, %#x\n#include \"%s\"\n", RIG_CELLS + 8, call->source);
     add(t, ".section .text.entry, \"ax\"\n.supervisor\n.globl entry\n.align 8\nentry:\n");
+    for (unsigned w = 0; w < 6; w++)
+        add(t, "setzi $m0, %#x\nput $WORKER%u_BASE, $m0\n", RIG_STACK + 64 * (w + 1), w);
     add(t, "setzi $m11, %#x\nsetzi $m2, %#x\ncall $m10, take_sample\n", RIG_STACK, RIG_CELLS);
     for (unsigned i = 0; i < call->arg_count; i++)
         add(t, "setzi $m%u, %u\n", 2 + i, call->args[i]);
