@@ -25,7 +25,7 @@ struct fake_kernel {
     uint64_t now_us;
     unsigned pauses;
     uint32_t longest_pause;
-    bool go_stuck, marks_stuck, gone;
+    bool go_stuck, marks_stuck, marks_set, gone;
     uint32_t failing; /* ioctl that answers with `failure` */
     int failure;
     uint32_t reply;         /* word 0 of the controller's answer */
@@ -71,6 +71,8 @@ static void fake_write(struct kernel *kernel, uint32_t offset, uint32_t value)
     struct fake_kernel *f = (struct fake_kernel *)kernel;
     ck_assert(offset % 4 == 0 && offset < IPU21_HOST_WINDOW_BYTES);
     fake_event(f, FAKE_WRITE, offset, value);
+    if (f->marks_set && (offset == IPU21_HOST_GS1 || offset == IPU21_HOST_GS2))
+        value |= 5;
     f->registers[offset / 4] = value;
 }
 
