@@ -190,7 +190,7 @@ int condition_directive(struct asm_context *ctx, struct asm_text *text, const ch
         *handled = false;
         return 0;
     }
-    for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
+    for (size_t i = 0; name[1] == 'i' && i < sizeof(tests) / sizeof(tests[0]); i++)
         if (strcmp(tests[i].name, name) == 0)
             return open_condition(ctx, text, tests[i].test, from);
     if (strcmp(name, ".elseif") == 0 || strcmp(name, ".else") == 0)

@@ -104,13 +104,3 @@ struct asm_text asm_slice(struct asm_context *ctx, const struct asm_text *text, 
     slice.columns = text->columns != NULL ? text->columns + from : NULL;
     return slice;
 }
-
-bool asm_identifier_start(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-
-bool asm_identifier_char(char c)
-{
-    return asm_identifier_start(c) || (c >= '0' && c <= '9');
-}

@@ -17,6 +17,8 @@ char cursor_peek(struct asm_cursor *cursor)
 bool cursor_accept(struct asm_cursor *cursor, const char *token)
 {
     cursor_peek(cursor);
+    if (cursor->text->data[cursor->at] != token[0])
+        return false;
     size_t length = strlen(token);
     if (strncmp(cursor->text->data + cursor->at, token, length) != 0)
         return false;

@@ -180,7 +180,7 @@ static int reserve(struct output *out, size_t length)
 {
     if (out->data != NULL && out->length + length + 1 <= out->capacity)
         return 0;
-    size_t capacity = (out->capacity + length + 64) * 2;
+    size_t capacity = out->data == NULL ? length + 24 : (out->capacity + length) * 2;
     if (capacity > 16u * ASM_MAX_LINE)
         return asm_fail(out->ctx, NULL, 0,
                         "a macro expands to a statement of more than %d characters",
@@ -219,8 +219,11 @@ static int put_body(struct output *out, const struct asm_text *line, size_t from
     if (code != 0 || out->data == NULL)
         return code;
     memcpy(out->data + out->length, line->data + from, to - from);
-    for (size_t i = from; i < to; i++)
-        out->columns[out->length++] = (uint16_t)asm_column(line, i);
+    if (line->columns != NULL)
+        memcpy(out->columns + out->length, line->columns + from, (to - from) * sizeof(uint16_t));
+    for (size_t i = from; line->columns == NULL && i < to; i++)
+        out->columns[out->length + i - from] = (uint16_t)(line->first_column + i);
+    out->length += to - from;
     out->data[out->length] = '\0';
     return 0;
 }
@@ -252,12 +255,12 @@ static const char *replacement(const struct asm_macro *macro, const char *const 
 }
 
 static int substitute_line(struct asm_context *ctx, const struct asm_macro *macro,
-                           const char *const *values, const struct asm_text *line,
+                           const char *const *values, unsigned counter, const struct asm_text *line,
                            struct asm_text *result)
 {
     struct output out = {.ctx = ctx};
     char number[16];
-    int code = 0;
+    int code = reserve(&out, line->length);
     for (size_t at = 0; code == 0 && at < line->length;) {
         const char *slash = strchr(line->data + at, '\\');
         size_t end = slash != NULL ? (size_t)(slash - line->data) : line->length, skip = 1;
@@ -266,13 +269,11 @@ static int substitute_line(struct asm_context *ctx, const struct asm_macro *macr
             at = end;
             continue;
         }
-        const char *text = replacement(macro, values, slash, &skip, number, ctx->macro_counter);
+        const char *text = replacement(macro, values, slash, &skip, number, counter);
         code = text != NULL ? put_argument(&out, text, asm_column(line, at))
                             : put_body(&out, line, at, at + 1);
         at += skip;
     }
-    if (code == 0)
-        code = reserve(&out, 0);
     result->data = out.data;
     result->length = (uint32_t)out.length;
     result->columns = out.columns;
@@ -294,7 +295,8 @@ int macro_substitute(struct asm_context *ctx, const struct asm_macro *macro,
     for (size_t i = 0; code == 0 && i < macro->body.count; i++) {
         struct asm_text line = macro->body.items[i];
         if (strchr(line.data, '\\') != NULL)
-            code = substitute_line(ctx, macro, values, &macro->body.items[i], &line);
+            code = substitute_line(ctx, macro, values, ctx->macro_counter, &macro->body.items[i],
+                                   &line);
         line.origin = origin;
         struct asm_lines one = {.items = &line, .count = 1};
         if (code == 0)
@@ -302,4 +304,35 @@ int macro_substitute(struct asm_context *ctx, const struct asm_macro *macro,
                                           : asm_lines_add(ctx, out, &line);
     }
     return code;
+}
+
+/* In a branch that is not taken only the conditions matter, and of them only .elseif is evaluated.
+ */
+static bool needs_substitution(const struct asm_context *ctx, const struct asm_text *line)
+{
+    if (!condition_active(ctx) && line->data[0] != '\\' && strncmp(line->data, ".else", 5) != 0)
+        return false;
+    return strchr(line->data, '\\') != NULL;
+}
+
+struct asm_text *macro_expand_line(struct asm_context *ctx, struct asm_frame *frame)
+{
+    struct asm_text *line = &frame->lines->items[frame->next++];
+    struct asm_text *copy = asm_alloc(ctx, 1, sizeof(*copy));
+    if (copy == NULL)
+        return NULL;
+    *copy = *line;
+    copy->origin = frame->origin;
+    if (!needs_substitution(ctx, line))
+        return copy;
+    if (substitute_line(ctx, frame->expansion, frame->values, frame->counter, line, copy) != 0)
+        return NULL;
+    if (!needs_splitting(copy))
+        return copy;
+    const struct asm_lines one = {.items = copy, .count = 1};
+    frame->split = (struct asm_lines){0};
+    frame->split_next = 0;
+    return macro_split(ctx, &one, &frame->split) == 0 && frame->split.count > 0
+               ? &frame->split.items[frame->split_next++]
+               : NULL;
 }

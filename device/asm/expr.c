@@ -368,7 +368,8 @@ static const struct operator_row *operator_at(struct asm_cursor *cursor)
     if (c == '\0' || strchr("|&=!<>+-^*/%", c) == NULL)
         return NULL;
     for (size_t i = 0; i < sizeof(operators) / sizeof(operators[0]); i++)
-        if (strncmp(data, operators[i].text, strlen(operators[i].text)) == 0)
+        if (operators[i].text[0] == c &&
+            strncmp(data, operators[i].text, strlen(operators[i].text)) == 0)
             return &operators[i];
     return NULL;
 }

@@ -233,7 +233,13 @@ uint32_t asm_column(const struct asm_text *text, size_t offset);
 /* A part of a text that keeps its place. */
 struct asm_text asm_slice(struct asm_context *ctx, const struct asm_text *text, size_t from,
                           size_t to);
-bool asm_identifier_start(char c);
-bool asm_identifier_char(char c);
+static inline bool asm_identifier_start(char c)
+{
+    return (unsigned char)((c | 0x20) - 'a') < 26 || c == '_';
+}
+static inline bool asm_identifier_char(char c)
+{
+    return asm_identifier_start(c) || (unsigned char)(c - '0') < 10;
+}
 
 #endif

@@ -82,10 +82,12 @@ int macro_push(struct asm_context *ctx, const struct asm_lines *lines, size_t ro
     return 0;
 }
 
-struct asm_text *macro_next(struct asm_context *ctx)
+/* The innermost frame that has lines left, or NULL. */
+static struct asm_frame *open_frame(struct asm_context *ctx)
 {
     struct asm_frame *frame = ctx->frame;
-    while (frame != NULL && frame->next == frame->lines->count) {
+    while (frame != NULL && frame->next == frame->lines->count &&
+           frame->split_next == frame->split.count) {
         frame->rounds--;
         frame->next = 0;
         if (frame->rounds == 0) {
@@ -93,9 +95,23 @@ struct asm_text *macro_next(struct asm_context *ctx)
             ctx->frame_depth--;
         }
     }
-    if (frame == NULL)
-        return NULL;
-    struct asm_text *text = &frame->lines->items[frame->next++];
+    return frame;
+}
+
+struct asm_text *macro_next(struct asm_context *ctx)
+{
+    struct asm_text *text = NULL;
+    while (text == NULL) {
+        struct asm_frame *frame = open_frame(ctx);
+        if (frame == NULL || ctx->failed != 0)
+            return NULL;
+        if (frame->split_next < frame->split.count)
+            text = &frame->split.items[frame->split_next++];
+        else if (frame->expansion != NULL)
+            text = macro_expand_line(ctx, frame);
+        else
+            text = &frame->lines->items[frame->next++];
+    }
     if (++ctx->statements > ASM_MAX_STATEMENTS) {
         asm_fail(ctx, text, 0, "the source expands to more than %d statements", ASM_MAX_STATEMENTS);
         return NULL;
@@ -305,8 +321,7 @@ int macro_invoke(struct asm_context *ctx, struct asm_text *call, size_t name_fro
     struct asm_cursor cursor = {.ctx = ctx, .text = call, .at = name_to};
     const char **values = asm_alloc(ctx, macro->parameter_count + 1, sizeof(*values));
     struct asm_origin *origin = asm_alloc(ctx, 1, sizeof(*origin));
-    struct asm_lines *body = asm_alloc(ctx, 1, sizeof(*body));
-    if (values == NULL || origin == NULL || body == NULL)
+    if (values == NULL || origin == NULL)
         return ctx->failed;
     *origin = (struct asm_origin){.macro = macro->name, .call = call};
     int code = read_arguments(&cursor, macro, values);
@@ -318,8 +333,15 @@ int macro_invoke(struct asm_context *ctx, struct asm_text *call, size_t name_fro
         if (values[i] == NULL || values[i][0] == '\0')
             values[i] = parameter->initial;
     }
+    const struct asm_frame *below = ctx->frame;
     if (code == 0)
-        code = macro_substitute(ctx, macro, values, origin, body);
+        code = macro_push(ctx, &macro->body, 1, macro->name, call);
+    if (code == 0 && ctx->frame != below) {
+        ctx->frame->expansion = macro;
+        ctx->frame->values = values;
+        ctx->frame->origin = origin;
+        ctx->frame->counter = ctx->macro_counter;
+    }
     ctx->macro_counter++;
-    return code != 0 ? code : macro_push(ctx, body, 1, macro->name, call);
+    return code;
 }
