@@ -130,11 +130,11 @@ static void add_step(struct maker *m, struct cursor *c)
     case 0:
     case 1:
     case 2:
-        if (c->type == F16) {
+        if (c->type == F16)
             add_matmul(m, c);
-            return;
-        }
-        /* fall through */
+        else
+            add_add(m, c);
+        return;
     case 3:
         add_add(m, c);
         return;
