@@ -25,15 +25,23 @@ static uint32_t bits_of(float value)
     return bits;
 }
 
+/* A check of the library writes to its parent each time, which is too much for every half. */
+static void same(uint32_t got, uint32_t wanted, unsigned half)
+{
+    if (got != wanted)
+        ck_abort_msg("0x%x, expected 0x%x, at half 0x%04x", got, wanted, half);
+}
+
 START_TEST(every_finite_half_widens_exactly_and_comes_back)
 {
     for (unsigned half = 0; half < HALF_INF; half++) {
         float wide = half_to_float((uint16_t)half);
-        ck_assert_msg((double)wide == magnitude(half) && !signbit(wide), "%04x is %a", half, wide);
+        if ((double)wide != magnitude(half) || signbit(wide))
+            ck_abort_msg("%04x is %a", half, (double)wide);
         float negative = half_to_float((uint16_t)(half | HALF_SIGN));
-        ck_assert_uint_eq(bits_of(negative), bits_of(wide) | 0x80000000u);
-        ck_assert_uint_eq(half_from_float(wide), half);
-        ck_assert_uint_eq(half_from_float(negative), half | HALF_SIGN);
+        same(bits_of(negative), bits_of(wide) | 0x80000000u, half);
+        same(half_from_float(wide), half, half);
+        same(half_from_float(negative), half | HALF_SIGN, half);
     }
 }
 END_TEST
@@ -41,15 +49,18 @@ END_TEST
 START_TEST(infinity_and_nan_stay_what_they_are)
 {
     for (unsigned sign = 0; sign <= HALF_SIGN; sign += HALF_SIGN) {
-        ck_assert_uint_eq(bits_of(half_to_float((uint16_t)(HALF_INF | sign))),
-                          0x7f800000u | sign << 16);
-        ck_assert_uint_eq(half_from_float(sign ? -INFINITY : INFINITY), HALF_INF | sign);
-        ck_assert_uint_eq(half_from_float_saturate(sign ? -INFINITY : INFINITY), HALF_INF | sign);
+        same(bits_of(half_to_float((uint16_t)(HALF_INF | sign))), 0x7f800000u | sign << 16,
+             HALF_INF | sign);
+        same(half_from_float(sign ? -INFINITY : INFINITY), HALF_INF | sign, HALF_INF | sign);
+        same(half_from_float_saturate(sign ? -INFINITY : INFINITY), HALF_INF | sign,
+             HALF_INF | sign);
         for (unsigned payload = 1; payload < 1024; payload++) {
             float nan = half_to_float((uint16_t)(HALF_INF | sign | payload));
-            ck_assert_uint_eq(bits_of(nan), 0x7f800000u | sign << 16 | payload << 13);
-            ck_assert_uint_eq(half_from_float(nan), HALF_INF | sign | payload | 0x200);
-            ck_assert_uint_eq(half_from_float_saturate(nan), HALF_INF | sign | payload | 0x200);
+            same(bits_of(nan), 0x7f800000u | sign << 16 | payload << 13, HALF_INF | sign | payload);
+            same(half_from_float(nan), HALF_INF | sign | payload | 0x200,
+                 HALF_INF | sign | payload);
+            same(half_from_float_saturate(nan), HALF_INF | sign | payload | 0x200,
+                 HALF_INF | sign | payload);
         }
     }
     uint32_t low = 0x7f800001u; /* its payload has no bit that a half keeps */
@@ -65,11 +76,11 @@ START_TEST(every_halfway_point_rounds_to_even_and_its_neighbours_to_the_nearer)
     for (unsigned half = 0; half < HALF_INF; half++) {
         float middle = (float)((magnitude(half) + magnitude(half + 1)) / 2);
         unsigned even = half & 1 ? half + 1 : half;
-        ck_assert_uint_eq(half_from_float(middle), even);
-        ck_assert_uint_eq(half_from_float(-middle), even | HALF_SIGN);
-        ck_assert_uint_eq(half_from_float(nextafterf(middle, 0)), half);
-        ck_assert_uint_eq(half_from_float(nextafterf(middle, INFINITY)), half + 1);
-        ck_assert_uint_eq(half_from_float(nextafterf(-middle, -INFINITY)), (half + 1) | HALF_SIGN);
+        same(half_from_float(middle), even, half);
+        same(half_from_float(-middle), even | HALF_SIGN, half);
+        same(half_from_float(nextafterf(middle, 0)), half, half);
+        same(half_from_float(nextafterf(middle, INFINITY)), half + 1, half);
+        same(half_from_float(nextafterf(-middle, -INFINITY)), (half + 1) | HALF_SIGN, half);
     }
 }
 END_TEST
