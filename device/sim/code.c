@@ -76,6 +76,7 @@ static struct sim_page *page_create(const struct sim_code *code, const uint32_t 
     memcpy(page->bytes, words, sizeof page->bytes);
     for (unsigned i = 0; i < SIM_PAGE_WORDS; i++)
         sim_decode_worker(words[i], words[i + 1], code->fast, &page->ops[i]);
+    sim_fused_mark_moves(page);
     return page;
 }
 

@@ -56,10 +56,12 @@ enum sim_shape {
     SIM_LONE_MAIN,
     SIM_LONE_AUX,
     SIM_BUNDLE,
+    SIM_BUNDLE_SETZI, /* the aux half is setzi, which fnop is */
     SIM_BUNDLE_STAGED /* the main half's loads land in scratch registers first */
 };
 
-/* Bundles that fused.c runs many at a time: f16v4hihov4amp in all its units beside ... */
+/* Bundles that run many at a time. Those of fused.inc: f16v4hihov4amp in all its units beside ...
+ */
 enum sim_fused {
     SIM_FUSED_NONE,
     SIM_FUSED_LD2XST64PACE,
@@ -68,7 +70,9 @@ enum sim_fused {
     SIM_FUSED_ST64PACE,
     SIM_FUSED_LD64, /* ld64 and st64 with an immediate offset */
     SIM_FUSED_ST64,
-    SIM_FUSED_AMP /* nothing: the lone instruction */
+    SIM_FUSED_AMP,  /* nothing: the lone instruction */
+    SIM_FUSED_COPY, /* first bundle of a repeat that moves memory: fused_move.c */
+    SIM_FUSED_FILL
 };
 
 /* One decoded instruction or bundle as a worker sees it. */
@@ -185,6 +189,13 @@ typedef uint64_t sim_fused_run(struct sim_context *c, const struct sim_page *pag
 sim_fused_run sim_exec_FUSED;
 /* The fused loop of a path, or NULL. */
 sim_fused_run *sim_fused_loop(enum sim_path path);
+
+/* --- fused_move.c --- */
+struct sim_page;
+/* Marks the repeats of a decoded page that copy or fill. */
+void sim_fused_mark_moves(struct sim_page *page);
+/* Runs whole trips of such a repeat that issue before `until`; returns the bundles, or 0. */
+uint64_t sim_fused_move(struct sim_context *c, const struct sim_op *op, uint64_t until);
 
 /* --- code.c --- */
 struct sim_page {

@@ -235,6 +235,8 @@ static void decode_bundle(uint32_t word, uint32_t next, bool fast, struct sim_op
         op_stage(op, &main);
     op->cycles = (uint8_t)(IPU21_SLOTS * form_slots(aux.form));
     op->repeatable = repeatable(&main) && repeatable(&aux);
+    if (op->shape == SIM_BUNDLE && aux.form == ISA_SETZI_AR_ZIMM20)
+        op->shape = SIM_BUNDLE_SETZI;
     sim_fused_mark(op, &main, &aux);
 }
 

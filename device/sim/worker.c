@@ -39,6 +39,11 @@ static inline int op_run(struct sim_context *c, const struct sim_op *op)
         return op->main.run(c, &op->main);
     case SIM_LONE_AUX:
         return op->aux.run(c, &op->aux);
+    case SIM_BUNDLE_SETZI:
+        etype = op->main.run(c, &op->main);
+        if (etype == 0)
+            c->a[op->aux.r[0]] = (uint32_t)op->aux.imm;
+        return etype;
     case SIM_BUNDLE:
         etype = op->main.run(c, &op->main);
         return etype != 0 ? etype : op->aux.run(c, &op->aux);
@@ -77,23 +82,25 @@ static void repeat_next(struct sim_context *c)
     c->repeat_end = SIM_NO_REPEAT;
 }
 
-int sim_worker_run(struct sim_tile *tile, struct sim_context *c, uint64_t until)
+static inline uint64_t fused_run(struct sim_context *c, const struct sim_page *page,
+                                 const struct sim_op *op, uint64_t until)
 {
-    while (c->active && c->cycle < until) {
-        uint32_t offset = c->pc - IPU21_SRAM_BASE;
-        if (offset >= SIM_REGION0_BYTES)
-            return invalid_pc(c);
-        const struct sim_page *page = tile->pages[offset / SIM_PAGE_BYTES];
-        if (__builtin_expect(!page, 0)) {
-            page = sim_code_fetch(tile, offset / SIM_PAGE_BYTES);
-            if (!page)
-                return sim_fault_at(c, SIM_ETYPE_EXERR, "the simulator ran out of memory", 0);
-        }
-        const struct sim_op *op = &page->ops[offset % SIM_PAGE_BYTES / 4];
+    if (op->fused == SIM_FUSED_NONE || !page->fused)
+        return 0;
+    return op->fused >= SIM_FUSED_COPY ? sim_fused_move(c, op, until) : page->fused(c, page, until);
+}
+
+/* Runs instructions of the page that the PC is in, until it leaves the page or the page changes. */
+static int page_run(struct sim_context *c, struct sim_page *const *slot, uint64_t until)
+{
+    const struct sim_page *page = *slot;
+    uint32_t start = c->pc & ~(SIM_PAGE_BYTES - 1u);
+    do {
+        const struct sim_op *op = &page->ops[(c->pc - start) / 4];
+        if (fused_run(c, page, op, until) != 0)
+            continue;
         if (__builtin_expect(c->repeat_end != SIM_NO_REPEAT && !op->repeatable, 0))
             return invalid_body(c);
-        if (op->fused != SIM_FUSED_NONE && page->fused && page->fused(c, page, until) != 0)
-            continue;
         c->next_pc = c->pc + op->size;
         int etype = op_run(c, op);
         if (__builtin_expect(etype != 0, 0))
@@ -103,6 +110,21 @@ int sim_worker_run(struct sim_tile *tile, struct sim_context *c, uint64_t until)
             repeat_next(c);
         c->pc = c->next_pc;
         c->cycle += op->cycles;
+    } while (c->active && c->cycle < until && c->pc - start < SIM_PAGE_BYTES && *slot == page);
+    return 0;
+}
+
+int sim_worker_run(struct sim_tile *tile, struct sim_context *c, uint64_t until)
+{
+    while (c->active && c->cycle < until) {
+        uint32_t offset = c->pc - IPU21_SRAM_BASE, index = offset / SIM_PAGE_BYTES;
+        if (offset >= SIM_REGION0_BYTES)
+            return invalid_pc(c);
+        if (!tile->pages[index] && !sim_code_fetch(tile, index))
+            return sim_fault_at(c, SIM_ETYPE_EXERR, "the simulator ran out of memory", 0);
+        int etype = page_run(c, &tile->pages[index], until);
+        if (etype != 0)
+            return etype;
     }
     return 0;
 }

@@ -154,6 +154,31 @@ static void random_bundle(void)
         emit(access, I(SETZI_AR_ZIMM20, 15, 0));
 }
 
+static int random_step(void)
+{
+    return below(2) == 0 ? 1 : (int)below(7) - 3;
+}
+
+/* A repeat that copies or fills, or nearly. */
+static void random_move(void)
+{
+    int base = below(3) == 0 ? 7 : 15, from = below(8) == 0 ? 11 : 10, data = even(7);
+    struct isa_inst nop = I(SETZI_AR_ZIMM20, below(2) == 0 ? 13 : 15, 0);
+    struct isa_inst beside = I(SETZI_AR_ZIMM20, (int)below(16), (int)below(100));
+    bool copies = below(3) != 0;
+    align8(&plain);
+    emit(I(RPT_ZIMM12_ZIMM8, (int)below(40), copies), nop);
+    if (copies)
+        emit(I(LD64STEP_ARPAIR_MR_MR_SIMM8, data, base, from, random_step()), nop);
+    emit(I(ST64STEP_ARPAIR_MR_MR_SIMM8, below(8) == 0 ? 0 : data, base, 11, random_step()), beside);
+}
+
+static void random_moves(void)
+{
+    for (unsigned n = 1 + below(4); n > 0; n--)
+        random_move();
+}
+
 /* A lone AMP now and then, a repeat of one to six bundles, or a straight line. */
 static void random_stream(void)
 {
@@ -218,6 +243,9 @@ static void random_pointers(bool odd)
     set_m(&plain, 6, below(2) == 0 ? 0x00300c01 : random_word() & 0x00f03c0f);
     set_m(&plain, 8, random_address(odd));
     set_m(&plain, 9, random_address(odd));
+    set_m(&plain, 7, 8 * below(4));
+    set_m(&plain, 10, random_address(odd));
+    set_m(&plain, 11, below(2) == 0 ? m_reg(&plain, 10) + 8 * below(6) : random_address(odd));
 }
 
 static void random_worker(bool wild)
@@ -276,10 +304,10 @@ static void run_both(int round, uint64_t slice)
 }
 
 /* One worker, so that contexts are the same after a fault too. */
-static void stream_round(int round, bool odd, bool wild)
+static void stream_round(int round, bool odd, bool wild, void (*program)(void))
 {
     begin(round);
-    random_stream();
+    program();
     put_exit(&plain);
     random_memory(wild);
     random_pointers(odd);
@@ -294,7 +322,7 @@ START_TEST(amp_bundles_compute_the_same_on_every_path)
 {
     uint64_t bundles = 0;
     for (int round = 100 * _i; round < 100 * _i + 100; round++) {
-        stream_round(round, false, false);
+        stream_round(round, false, false, random_stream);
         bundles += sim_tile_bundles(other.tile);
     }
     ck_assert_uint_gt(bundles, 1000); /* most rounds run to their end */
@@ -304,7 +332,7 @@ END_TEST
 START_TEST(special_numbers_compute_the_same_on_every_path)
 {
     for (int round = 100 * _i; round < 100 * _i + 100; round++)
-        stream_round(round, false, true);
+        stream_round(round, false, true, random_stream);
 }
 END_TEST
 
@@ -312,10 +340,55 @@ START_TEST(faults_in_the_middle_are_the_same_on_every_path)
 {
     unsigned faults = 0;
     for (int round = 100 * _i; round < 100 * _i + 100; round++) {
-        stream_round(round, true, false);
+        stream_round(round, true, false, random_stream);
         faults += sim_tile_fault(other.tile) != NULL;
     }
     ck_assert_uint_gt(faults, 10);
+}
+END_TEST
+
+START_TEST(repeats_that_move_memory_are_the_same_on_every_path)
+{
+    unsigned faults = 0;
+    for (int round = 200 * _i; round < 200 * _i + 200; round++) {
+        stream_round(round, round % 2 == 0, false, random_moves);
+        faults += sim_tile_fault(other.tile) != NULL;
+    }
+    ck_assert_uint_gt(faults, 5);
+    ck_assert_uint_lt(faults, 150);
+}
+END_TEST
+
+/* The other tests would pass if nothing were fused. */
+START_TEST(repeats_of_kernels_run_in_one_step)
+{
+    struct sim_context *c = &other.tile->context[1];
+    struct isa_inst fnop = I(SETZI_AR_ZIMM20, 13, 0);
+    begin(1);
+    emit(I(LD64STEP_ARPAIR_MR_MR_SIMM8, 0, 15, 2, 1), fnop);
+    emit(I(ST64STEP_ARPAIR_MR_MR_SIMM8, 0, 15, 3, 1), fnop);
+    emit(I(ST64STEP_ARPAIR_MR_MR_SIMM8, 0, 15, 3, 1), fnop);
+    uint32_t row = plain.at;
+    for (int phase = 0; phase < 4; phase++)
+        emit(I(LD2XST64PACE_ARQUAD_ARPAIR_MRPAIR_MR_PACE6, 0, 4, 4, 15, 0),
+             I(F16V4HIHOV4AMP_ARPAIR_ARPAIR_ARPAIR_ENUM6, 4, 0, 2, phase));
+    copy_tile(SIM_PATH_BEST);
+    uint32_t address[3] = {DATA, WIDE, WIDE + 8};
+    set_pair(4, address);
+    memcpy(c->m, plain.tile->context[1].m, sizeof c->m);
+    const struct sim_page *page = sim_code_fetch(other.tile, 0);
+    static const uint32_t starts[] = {0, 16, 24}, bodies[] = {2, 1, 4};
+    for (int i = 0; i < 3; i++) {
+        c->m[2] = DATA, c->m[3] = WIDE;
+        c->pc = c->repeat_first = CODE + starts[i];
+        c->repeat_end = c->pc + 8 * bodies[i];
+        c->repeat_left = 10;
+        const struct sim_op *op = &page->ops[(c->pc - IPU21_SRAM_BASE) / 4];
+        uint64_t done = i < 2 ? sim_fused_move(c, op, 60000) : page->fused(c, page, 60000);
+        ck_assert_uint_eq(done, 10 * bodies[i]);
+        ck_assert_uint_eq(c->pc, CODE + starts[i] + 8 * bodies[i]);
+    }
+    ck_assert_uint_eq(row, CODE + starts[2]);
 }
 END_TEST
 
@@ -493,6 +566,8 @@ int main(void)
     tcase_add_loop_test(tests, amp_bundles_compute_the_same_on_every_path, 0, 4);
     tcase_add_loop_test(tests, special_numbers_compute_the_same_on_every_path, 0, 4);
     tcase_add_loop_test(tests, faults_in_the_middle_are_the_same_on_every_path, 0, 4);
+    tcase_add_loop_test(tests, repeats_that_move_memory_are_the_same_on_every_path, 0, 4);
+    tcase_add_test(tests, repeats_of_kernels_run_in_one_step);
     tcase_add_loop_test(tests, a_repeat_that_leaves_sram_faults_in_its_trip, 0, 3);
     tcase_add_loop_test(tests, a_repeat_whose_accesses_meet_faults_in_its_trip, 0, 3);
     tcase_add_loop_test(tests, a_repeat_that_stores_into_its_own_code_runs_the_new_code, 0, 3);
