@@ -235,7 +235,9 @@ static bool run_chip(struct sim_board *board, uint64_t end, const atomic_bool *c
     uint16_t marks[2] = {sim_chip_mark(board->chip, 1), sim_chip_mark(board->chip, 2)};
     enum sim_chip_state state = sim_chip_run(board->chip, before + (end - board->cycle), cancel);
     board->cycle += sim_chip_cycle(board->chip) - before;
-    return state == SIM_CHIP_CANCELLED || marks[0] != sim_chip_mark(board->chip, 1) ||
+    /* An observer's stop looks like a cancel; the chip then stands for good. */
+    bool cancelled = state == SIM_CHIP_CANCELLED && cancel && atomic_load(cancel);
+    return cancelled || marks[0] != sim_chip_mark(board->chip, 1) ||
            marks[1] != sim_chip_mark(board->chip, 2);
 }
 

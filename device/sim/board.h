@@ -19,8 +19,8 @@ struct sim_board *sim_board_create(const struct sim_chip_options *options);
 void sim_board_destroy(struct sim_board *board);
 
 /* 0 or a negative errno value: EBUSY (attached already), EINVAL (unaligned, empty or overlapping
- * buffer, bad index), EIO (mailbox refused the message), ENODEV (after sim_board_unplug), ENOTTY.
- */
+ * buffer, bad index or value), EFAULT (no argument), EIO (mailbox refused the message), ENODEV
+ * (after SIM_BOARD_UNPLUG), ENOTTY. Rules of buffers: board_pages.c. */
 int sim_board_ioctl(struct sim_board *board, uint32_t request, uintptr_t argument);
 /* Offsets are aligned and inside the window, or the read gives all ones and the write nothing. */
 uint32_t sim_board_read(struct sim_board *board, uint32_t offset);

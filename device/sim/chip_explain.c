@@ -17,6 +17,7 @@ struct standing {
     uint32_t detail; /* words or syncs still waited for */
     uint16_t tile;
     uint8_t stop, zone;
+    bool held;
 };
 
 static int compare(const void *a, const void *b)
@@ -24,6 +25,8 @@ static int compare(const void *a, const void *b)
     const struct standing *x = a, *y = b;
     if (x->stop != y->stop)
         return x->stop < y->stop ? -1 : 1;
+    if (x->held != y->held)
+        return x->held ? 1 : -1;
     if (x->zone != y->zone)
         return x->zone < y->zone ? -1 : 1;
     if (x->pc != y->pc)
@@ -35,7 +38,17 @@ static int compare(const void *a, const void *b)
 
 static bool same_group(const struct standing *x, const struct standing *y)
 {
-    return x->stop == y->stop && x->zone == y->zone && x->pc == y->pc && x->detail == y->detail;
+    return x->stop == y->stop && x->held == y->held && x->zone == y->zone && x->pc == y->pc &&
+           x->detail == y->detail;
+}
+
+/* By a run-break: an exception of the tile itself is a fault. */
+static bool is_held(const struct sim_tile *tile)
+{
+    for (unsigned c = 0; c <= IPU21_WORKERS && !sim_tile_fault(tile); c++)
+        if (sim_tile_status(tile, c) == SIM_CONTEXT_DEBUG)
+            return true;
+    return false;
 }
 
 static struct standing stand(const struct sim_chip *chip, unsigned tile)
@@ -45,6 +58,7 @@ static struct standing stand(const struct sim_chip *chip, unsigned tile)
     if (slot->stop == CHIP_UNLOADED)
         return s;
     s.pc = sim_tile_pc(slot->tile, 0);
+    s.held = is_held(slot->tile);
     if (slot->stop != CHIP_SYNC)
         return s;
     s.zone = slot->zone;
@@ -77,9 +91,11 @@ static void print_state(struct buffer *out, const struct standing *s)
         buffer_printf(out, "in sync %u (%s), pc 0x%x", s->zone, zone_text(s->zone), s->pc);
         break;
     default:
-        buffer_printf(out, "running, pc 0x%x", s->pc);
+        buffer_printf(out, "running, pc 0x%x%s", s->pc, s->held ? ", held by a run-break" : "");
         return;
     }
+    if (s->held)
+        buffer_printf(out, ", held by a run-break");
     if (s->zone == IPU21_ZONE_RECEIVE)
         buffer_printf(out, ", waits for %u words", s->detail);
     if (s->zone == IPU21_ZONE_ANS)

@@ -5,6 +5,7 @@
 
 #include "device/ipu21/exchange.h"
 #include "device/sim/chip.h"
+#include "device/sim/observe.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -510,9 +511,11 @@ START_TEST(clock_goes_on_while_nothing_can_happen)
 }
 END_TEST
 
+/* Never waits. */
+static const uint32_t loop[] = {0x40800000 | IPU21_SRAM_BASE >> 2};
+
 START_TEST(running_device_advances_by_what_was_asked)
 {
-    static const uint32_t loop[] = {0x40800000 | IPU21_SRAM_BASE >> 2};
     autoload_words(board, loop, 1);
     for (unsigned i = 0; i < 20; i++) {
         uint64_t before = sim_board_cycle(board);
@@ -525,12 +528,32 @@ END_TEST
 
 START_TEST(cancelled_run_returns_at_once)
 {
-    static const uint32_t loop[] = {0x40800000 | IPU21_SRAM_BASE >> 2};
     atomic_bool cancel = true;
     autoload_words(board, loop, 1);
     uint64_t before = sim_board_cycle(board);
     sim_board_run(board, UINT64_MAX / 4, &cancel);
     ck_assert_uint_lt(sim_board_cycle(board), before + PATIENCE);
+}
+END_TEST
+
+static void count_stop(void *context, struct sim_chip *chip)
+{
+    (void)chip;
+    ++*(unsigned *)context;
+}
+
+START_TEST(clock_goes_on_when_an_observer_has_stopped_the_chip)
+{
+    static struct sim_observer observer; /* too big for the stack of a test */
+    unsigned stops = 0;
+    observer = (struct sim_observer){.stop_at = 5000, .stopped = count_stop, .context = &stops};
+    autoload_words(board, loop, 1);
+    sim_chip_observe(sim_board_chip(board), &observer);
+    uint64_t before = sim_board_cycle(board);
+    sim_board_run(board, 20000, NULL);
+    ck_assert_uint_eq(stops, 1);
+    ck_assert_uint_eq(sim_board_cycle(board), before + 20000);
+    ck_assert_uint_lt(sim_chip_cycle(sim_board_chip(board)), 5010);
 }
 END_TEST
 
@@ -615,6 +638,7 @@ static void add_device_cases(Suite *suite)
     tcase_add_test(times, clock_goes_on_while_nothing_can_happen);
     tcase_add_test(times, running_device_advances_by_what_was_asked);
     tcase_add_test(times, cancelled_run_returns_at_once);
+    tcase_add_test(times, clock_goes_on_when_an_observer_has_stopped_the_chip);
     suite_add_tcase(suite, times);
 
     TCase *failures = tcase_create("failures");

@@ -472,6 +472,10 @@ START_TEST(run_break_holds_and_releases_a_running_supervisor)
     uint32_t pc = get_pc(TILE, SUPERVISOR), count = get_m(TILE, SUPERVISOR, 2);
     ck_assert(pc >= symbol("loop") && pc <= symbol("end"));
     uint32_t stored = memory(TILE, DATA), other = memory(OTHER, DATA);
+    char *where = sim_chip_explain(sim_board_chip(board));
+    ck_assert_msg(strstr(where, "1 tile (100) running") && strstr(where, "held by a run-break"),
+                  "%s", where);
+    free(where);
     ck_assert_uint_le(count - stored, 1);
     run();
     ck_assert_uint_eq(memory(TILE, DATA), stored);
