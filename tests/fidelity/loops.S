@@ -134,6 +134,149 @@ loop_worker:
         f16v4hihov4amp $a2:3, $a0:1, $azeros, TAMP_F16V4_E4_P\phase
     }
     .endr
+#elif LOOP == 7                         /* addition: 4 groups for 4 halves */
+    {
+        rpt $m2, 3
+        fnop
+    }
+    {
+        ld64step $a0:1, $mzero, $m3+=, 1
+        fnop
+    }
+    {
+        ld64step $a2:3, $mzero, $m3+=, -1
+        fnop
+    }
+    {
+        add $m3, $m3, 8
+        f16v4add $a2:3, $a0:1, $a2:3
+    }
+    {
+        st64step $a2:3, $mzero, $m4+=, 1
+        fnop
+    }
+#elif LOOP == 8                         /* moments: 3 groups for 8 halves, then 6 for 4 */
+    {
+        rpt $m2, 2
+        fnop
+    }
+    {
+        ld64step $a0:1, $mzero, $m3+=, 1
+        fnop
+    }
+    {
+        ld64step $a2:3, $mzero, $m3+=, 1
+        fnop
+    }
+    {
+        nop
+        f16v8acc $a0:3
+    }
+    add $m2, $m2, $m2
+    ld32 $m3, FRAME, $mzero, 1
+    .align 8
+    {
+        rpt $m2, 5
+        setzi $a2, 0                    // the mean, negative
+    }
+    {
+        ld64step $a0:1, $mzero, $m3+=, 1
+        fnop
+    }
+    {
+        nop
+        f16v2tof32 $a4:5, $a0
+    }
+    {
+        nop
+        f16v2tof32 $a6:7, $a1
+    }
+    {
+        nop
+        f32v2add $a4:5, $a2:B, $a4:5
+    }
+    {
+        nop
+        f32v2add $a6:7, $a2:B, $a6:7
+    }
+    {
+        nop
+        f32v4sqacc $a4:7
+    }
+#elif LOOP == 9                         /* normalisation of a pair in 6 groups */
+    {
+        rpt $m2, 5
+        fnop
+    }
+    {
+        ld32step $a0, $mzero, $m3+=, 1
+        fnop
+    }
+    {
+        nop
+        f16v2tof32 $a2:3, $a0
+    }
+    {
+        nop
+        f32v2add $a2:3, $a5:B, $a2:3
+    }
+    {
+        nop
+        f32v2mul $a2:3, $a4:B, $a2:3
+    }
+    {
+        nop
+        f32v2tof16 $a2, $a2:3
+    }
+    {
+        st32step $a2, $mzero, $m4+=, 1
+        fnop
+    }
+#elif LOOP == 10                        /* the same with scale and shift in 10 */
+    {
+        rpt $m2, 9
+        fnop
+    }
+    {
+        ld32step $a0, $mzero, $m3+=, 1
+        fnop
+    }
+    {
+        ld32 $a1, $m3, $mzero, 0
+        f16v2tof32 $a2:3, $a0
+    }
+    {
+        ld32 $a0, $m3, $mzero, 1
+        f32v2add $a2:3, $a5:B, $a2:3
+    }
+    {
+        nop
+        f16v2tof32 $a6:7, $a1
+    }
+    {
+        nop
+        f32v2mul $a2:3, $a4:B, $a2:3
+    }
+    {
+        nop
+        f32v2mul $a2:3, $a6:7, $a2:3
+    }
+    {
+        nop
+        f16v2tof32 $a6:7, $a0
+    }
+    {
+        nop
+        f32v2add $a2:3, $a6:7, $a2:3
+    }
+    {
+        nop
+        f32v2tof16 $a2, $a2:3
+    }
+    {
+        st32step $a2, $mzero, $m4+=, 1
+        fnop
+    }
 #else                                   /* FUNCTION on two registers, load and store beside it */
     {
         rpt $m2, 1

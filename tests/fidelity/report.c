@@ -142,9 +142,9 @@ static int run_estimate(const struct estimate *e, uint32_t *cycles, struct ipu_e
 static void print_estimate(const struct printer *p, const struct estimate *e, uint32_t cycles)
 {
     if (p->out && p->markdown)
-        fprintf(p->out, "| %s | facts/%s | %u | %u |\n", e->text, e->where, e->cycles, cycles);
+        fprintf(p->out, "| %s | %s | %u | %u |\n", e->text, e->where, e->cycles, cycles);
     else if (p->out)
-        fprintf(p->out, "%-62s %9u %9u  %s\n", e->text, e->cycles, cycles,
+        fprintf(p->out, "%-62s %-15s %9u %9u  %s\n", e->text, e->where, e->cycles, cycles,
                 e->cycles == cycles ? "" : "differs");
 }
 
@@ -153,10 +153,13 @@ static int run_estimates(const struct printer *printer, struct report *report,
 {
     const struct estimate *e;
     if (printer->out)
-        fputs(printer->markdown ? "\n| PopLibs estimate | source | cycles | simulated |\n"
-                                  "|---|---|---:|---:|\n"
-                                : "\nPopLibs estimates: cycles between two runs, simulated\n",
-              printer->out);
+        fputs(
+            printer->markdown
+                ? "\n| PopLibs estimate or difference of two rows | source | cycles | simulated |\n"
+                  "|---|---|---:|---:|\n"
+                : "\nvendor estimates and differences of rows: cycles between two runs, "
+                  "simulated\n",
+            printer->out);
     for (size_t i = 0; (e = table_estimate(i)); i++) {
         uint32_t cycles = 0;
         if (run_estimate(e, &cycles, error) != 0)
