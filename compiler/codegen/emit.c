@@ -147,6 +147,7 @@ static int emit_steps(struct tile_code *t, struct ipu_error *error)
                                      step->name, t->tile);
             t->loop_stride = loop.bytes;
             t->loop_bytes = 0;
+            t->patch_bytes += loop.bytes * step->iterations;
             t->loop_base = loop.bytes ? data_reserve(t, loop.bytes * step->iterations) : 0;
             if (loop.bytes > 0)
                 code_set(t, 7, t->loop_base);
@@ -203,7 +204,7 @@ int emit_tile(struct tile_code *t, struct ipu_error *error)
     const struct codegen *c = t->codegen;
     bool sampled = c->host->samples[t->tile] > 0;
     t->code_count = t->data_used = t->overflow_used = t->table_count = t->header_count = 0;
-    t->close_address = 0;
+    t->close_address = t->patch_bytes = 0;
     t->physical = ipu21_physical(t->tile);
     place_rows(t);
     if (sampled)

@@ -335,10 +335,11 @@ static int fill_package(struct codegen *c, struct package *package, const struct
 
 static void log_support(const struct codegen *c, const struct tile_code *tiles)
 {
-    uint32_t code = 0, data = 0, profile = 0, region0 = 0;
+    uint32_t code = 0, data = 0, profile = 0, region0 = 0, patches = 0;
     for (unsigned t = 0; t < PROGRAM_TILES; t++) {
         uint32_t words = tiles[t].code_count * 4;
         code = words > code ? words : code;
+        patches = tiles[t].patch_bytes > patches ? tiles[t].patch_bytes : patches;
         uint32_t bytes = tiles[t].data_used + tiles[t].overflow_used;
         data = bytes > data ? bytes : data;
         profile = c->host->samples[t] * 4 > profile ? c->host->samples[t] * 4 : profile;
@@ -346,6 +347,10 @@ static void log_support(const struct codegen *c, const struct tile_code *tiles)
     }
     const struct asm_image *last =
         c->image.kernels.bytes.size ? &c->image.kernels : &c->image.runtime;
+    log_event(c->options->log, LOG_LEVEL_INFO, "build", "exchange table and repeat patch storage",
+              "exchange_table_bytes=%u maximum_uncompressed_repeat_patch_bytes=%u "
+              "maximum_elided_arithmetic_patch_bytes=0",
+              c->schedule->exchange_table_bytes, patches);
     log_event(c->options->log, LOG_LEVEL_INFO, "build", "allocated package support memory",
               "linked_end=%u profile_bytes=%u exchange_table_bytes=%u host_code_bytes=%u "
               "host_data_bytes=%u generated_code_bytes=%u code_address=%u "

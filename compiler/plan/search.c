@@ -101,6 +101,33 @@ static uint64_t recipe_hash(struct space *space, const uint16_t *pick)
     return hash;
 }
 
+static void offer_frontier(struct search *search, struct solution *solution)
+{
+    struct space *s = search->space;
+    for (unsigned i = 0; i < search->state.frontier_count; i++) {
+        const struct state_recipe *r = &search->state.frontier[i];
+        struct memory_use use;
+        if (recipe_read(s, r->data, r->size, solution) &&
+            solution_memory(s, solution->pick, &use) && memory_fits(s, &use))
+            pool_offer(&search->pool, s, solution);
+    }
+}
+
+static void set_limits(struct search *search)
+{
+    uint32_t asked = search->options->tile_bytes;
+    search->space->count_text = asked != 0;
+    search->space->limit = asked != 0 ? asked : PLAN_TILE_BYTES;
+}
+
+/* What thrifty plans are held to: all that a tile has, less the text of their passes. */
+static void count_thriftily(struct search *search)
+{
+    search->space->count_text = true;
+    if (search->options->tile_bytes == 0)
+        search->space->limit = PLAN_TILE_MOST;
+}
+
 /* Takes over the frontier of a stored state; false when nothing of it is usable. */
 static bool resume_frontier(struct search *search)
 {
@@ -108,12 +135,10 @@ static bool resume_frontier(struct search *search)
     struct solution solution;
     if (!solution_new(s, &solution))
         return false;
-    for (unsigned i = 0; i < search->state.frontier_count; i++) {
-        const struct state_recipe *r = &search->state.frontier[i];
-        struct memory_use use;
-        if (recipe_read(s, r->data, r->size, &solution) &&
-            solution_memory(s, solution.pick, &use) && memory_fits(s, &use))
-            pool_offer(&search->pool, s, &solution);
+    offer_frontier(search, &solution);
+    if (search->pool.count == 0) { /* found when nothing else fitted? */
+        count_thriftily(search);
+        offer_frontier(search, &solution);
     }
     for (uint32_t i = 0; search->pool.count > 0 && i < search->state.visited_count; i++)
         visited_add(s, search->state.visited[i]);
@@ -125,6 +150,7 @@ static void load_state(struct search *search)
     const struct plan_options *o = search->options;
     const char *reason = NULL;
     uint64_t key = model_hash(search->flow);
+    set_limits(search);
     if (o->state != NULL && o->state_size > 0) {
         if (!state_read(o->state, o->state_size, search->arena, &search->state, &reason))
             ;
@@ -146,6 +172,7 @@ static void load_state(struct search *search)
         log_event(o->log, LOG_LEVEL_WARN, "lower_mid", "ignored mid-plan search state",
                   "reason=\"%s\" bytes=%zu", reason, o->state_size);
     }
+    set_limits(search);
     memset(&search->state, 0, sizeof search->state);
     search->state.key = key;
     search->state.seed = o->seed;
@@ -162,9 +189,7 @@ static bool first_plan(struct search *search, struct solution *first, struct mem
             return false;
         if (baseline_run(s, first, use))
             return true;
-        s->count_text = true;
-        if (search->options->tile_bytes == 0)
-            s->limit = PLAN_TILE_MOST;
+        count_thriftily(search);
     }
     return false;
 }
@@ -466,10 +491,6 @@ int plan_search(const struct flow *flow, const struct plan_options *options, str
         status = space_open(search->model, &search->space, error);
     if (status != 0)
         return status;
-    if (options->tile_bytes != 0) {
-        search->space->limit = options->tile_bytes;
-        search->space->count_text = true;
-    }
     search->budget_ms = options->search_ms ? options->search_ms : default_budget(search->model);
     status = search_all(search, out, error);
     out->resumed = search->resumed;

@@ -96,6 +96,21 @@ START_TEST(resumed_search_is_never_worse_and_counts_on)
 }
 END_TEST
 
+/* Such plans fill more of a tile than others may. */
+START_TEST(plans_in_passes_resume)
+{
+    struct flow_builder *b = build_mlp_once(64, 1, 2048, 4000);
+    run(b, NULL, 0, &first);
+    ck_assert(!first.resumed);
+    ck_assert_uint_gt(first.plans[0]->peak_tile_bytes, 512 * 1024);
+    run(b, first.state->data, first.state->size, &again);
+    ck_assert_uint_eq(heard.loaded, 1);
+    ck_assert(again.resumed);
+    ck_assert_uint_le(again.plans[0]->estimated_cycles, first.plans[0]->estimated_cycles);
+    free(b);
+}
+END_TEST
+
 START_TEST(resumed_search_replays_the_incumbent)
 {
     run(seed, first.state->data, first.state->size, &again);
@@ -279,6 +294,7 @@ int main(void)
     tcase_set_timeout(cases, 60);
     tcase_add_test(cases, resumed_search_is_never_worse_and_counts_on);
     tcase_add_test(cases, resumed_search_replays_the_incumbent);
+    tcase_add_test(cases, plans_in_passes_resume);
     tcase_add_test(cases, resumed_search_does_little_work);
     tcase_add_test(cases, resuming_twice_gives_the_same_bytes);
     tcase_add_test(cases, every_flipped_byte_is_noticed);
