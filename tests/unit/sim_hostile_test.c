@@ -13,7 +13,7 @@
 
 #include "base/alloc.h"
 
-enum { HOSTILE_CYCLES = 20000, CODE_BYTES = 0x1000, TILES = 4, ROUNDS = 6 };
+enum { HOSTILE_CYCLES = 20000, CODE_BYTES = 0x1000, TILES = 6, ROUNDS = 24 };
 
 static struct program p;
 
@@ -61,10 +61,36 @@ static uint32_t hostile_word(struct random *g)
     return gen_encode(&inst, f->coissue && random_chance(g, 40));
 }
 
-static void fill_code(struct random *g, uint8_t *sram, uint32_t from)
+/* For supervisors: mostly exchange, launches and control registers. */
+static uint32_t hostile_supervisor_word(struct random *g)
+{
+    uint32_t low = (uint32_t)random_next(g), n = random_below(g, 64);
+    switch (random_below(g, 10)) {
+    case 0:
+        return 0x40a00000u | (low & (random_chance(g, 95) ? 0xff : 0x7ffff));
+    case 1:
+        return 0x60000000u | (low & 0x3ffffff);
+    case 2:
+        return 0x64000000u | (low & 0x3ffffff & (random_chance(g, 50) ? ~0x1fffu : ~0u));
+    case 3: /* mostly from region 1, so that some go out */
+        return 0x78000000u | n << 21 | (0x20000 + (low & 0x3fff)) << 3 | (low >> 29);
+    case 4:
+        return 0x70000000u | n << 21 | (low & 3) << 14 | (low & 0x78);
+    case 5:
+        return 0x70100000u | n << 21 | (low & 0xfffff);
+    case 6:
+        return random_chance(g, 50) ? 0x41800000u | (low & 15) : 0x40c00000u | (low & 7);
+    case 7:
+        return 0x43008000u | (low & 0xf00000) | 0xa0 | (low & 15);
+    default:
+        return hostile_word(g);
+    }
+}
+
+static void fill_code(struct random *g, uint8_t *sram, uint32_t from, bool supervisor)
 {
     for (uint32_t at = from; at < from + CODE_BYTES; at += 4) {
-        uint32_t word = hostile_word(g);
+        uint32_t word = supervisor ? hostile_supervisor_word(g) : hostile_word(g);
         memcpy(sram + (at - IPU21_SRAM_BASE), &word, 4);
     }
 }
@@ -96,8 +122,8 @@ START_TEST(random_worker_code_stops_in_time)
     unsigned faults = 0, count = tries(400);
     for (uint64_t seed = first_seed(); seed < first_seed() + count; seed++) {
         struct random g = {seed};
-        fill_code(&g, p.sram, CODE);
-        fill_code(&g, p.sram, IPU21_REGION1_BASE - CODE_BYTES);
+        fill_code(&g, p.sram, CODE, false);
+        fill_code(&g, p.sram, IPU21_REGION1_BASE - CODE_BYTES, false);
         sim_tile_reset(p.tile, 0, 0);
         p.tile->context[0].active = false;
         for (unsigned w = 0; w < IPU21_WORKERS; w++) {
@@ -124,13 +150,13 @@ struct hostile_tile {
     unsigned logical;
 };
 
-static void tile_open(struct hostile_tile *t, struct settle *fabric, struct random *g)
+/* Tiles come in whole pairs, as on a chip. */
+static void tile_open(struct hostile_tile *t, unsigned logical, struct settle *fabric,
+                      struct random *g)
 {
-    do
-        t->logical = random_below(g, IPU21_TILES);
-    while (fabric->ports[t->logical].tile != NULL);
+    t->logical = logical;
     t->sram = calloc(1, IPU21_SRAM_BYTES);
-    fill_code(g, t->sram, CODE);
+    fill_code(g, t->sram, CODE, true);
     t->tile = sim_tile_create(t->logical, t->sram);
     fabric->ports[t->logical].tile = t->tile;
     fabric->ports[t->logical].sram = t->sram;
@@ -140,7 +166,7 @@ static void tile_open(struct hostile_tile *t, struct settle *fabric, struct rand
 }
 
 /* Runs a tile to its next stop and hands its log to the fabric. */
-static void tile_round(struct hostile_tile *t, struct settle *fabric, uint64_t limit)
+static enum sim_stop tile_round(struct hostile_tile *t, struct settle *fabric, uint64_t limit)
 {
     struct settle_port *port = &fabric->ports[t->logical];
     enum sim_stop stop = sim_tile_run(t->tile, limit);
@@ -152,14 +178,21 @@ static void tile_round(struct hostile_tile *t, struct settle *fabric, uint64_t l
     port->faulted = false;
     if (stop == SIM_STOP_FAULT)
         port->event_count = 0;
+    return stop;
 }
 
-static void tile_continue(struct hostile_tile *t)
+/* A faulted tile starts over somewhere else. */
+static void tile_continue(struct hostile_tile *t, enum sim_stop stop, struct random *g)
 {
-    enum sim_stop stop = sim_tile_run(t->tile, 0);
+    uint64_t cycle = sim_tile_cycle(t->tile);
     sim_tile_settled(t->tile);
     if (stop == SIM_STOP_SYNC)
-        sim_tile_release(t->tile, sim_tile_cycle(t->tile) + 90);
+        sim_tile_release(t->tile, cycle + 90);
+    if (stop != SIM_STOP_FAULT)
+        return;
+    sim_tile_reset(t->tile, CODE + 4 * random_below(g, 512), cycle);
+    for (unsigned i = 0; i < 14; i++)
+        sim_tile_set_m(t->tile, 0, i, hostile_register(g));
 }
 
 static void hostile_fabric(uint64_t seed)
@@ -172,14 +205,16 @@ static void hostile_fabric(uint64_t seed)
     settle_init(fabric);
     for (unsigned i = 0; i < IPU21_TILES; i++)
         fabric->ports[i].state = &idle;
+    unsigned first = random_below(&g, IPU21_TILES / 2);
     for (unsigned i = 0; i < TILES; i++)
-        tile_open(&tiles[i], fabric, &g);
+        tile_open(&tiles[i], 2 * ((first + i / 2 * 211) % (IPU21_TILES / 2)) + i % 2, fabric, &g);
     for (unsigned round = 0; round < ROUNDS; round++) {
+        enum sim_stop stop[TILES];
         for (unsigned i = 0; i < TILES; i++)
-            tile_round(&tiles[i], fabric, (uint64_t)HOSTILE_CYCLES * (round + 1) * 50);
+            stop[i] = tile_round(&tiles[i], fabric, (uint64_t)HOSTILE_CYCLES * (round + 1) * 50);
         (void)settle_run(fabric); /* whether it faults is of no interest here */
         for (unsigned i = 0; i < TILES; i++)
-            tile_continue(&tiles[i]);
+            tile_continue(&tiles[i], stop[i], &g);
     }
     for (unsigned i = 0; i < TILES; i++) {
         sim_tile_destroy(tiles[i].tile);
@@ -194,6 +229,106 @@ START_TEST(random_supervisor_code_does_not_harm_the_fabric)
     unsigned count = tries(60);
     for (uint64_t seed = first_seed(); seed < first_seed() + count; seed++)
         hostile_fabric(seed);
+}
+END_TEST
+
+/* --- logs of any kind --- */
+
+enum { LOG_EVENTS = 40, LOG_PORTS = 8 };
+
+struct hostile_log {
+    struct sim_event events[LOG_EVENTS];
+    struct sim_exchange_state state;
+    struct settle_row row;
+    unsigned tile;
+};
+
+static struct sim_event hostile_event(struct random *g, const struct hostile_log *logs)
+{
+    uint32_t value = (uint32_t)random_next(g);
+    struct sim_event e = {.kind = (uint8_t)random_below(g, 4),
+                          .selector = (uint8_t)random_below(g, 2),
+                          .pc = CODE + 4 * random_below(g, 0x400)};
+    if (e.kind == SIM_EVENT_SEND) {
+        e.control = (uint8_t)(random_below(g, 3) + 1 + 4 * random_below(g, 2));
+        e.items = 1 + random_below(g, random_chance(g, 90) ? 64 : 4096);
+        e.value = 0x58000 + (value & 0x7fff8);
+    } else if (e.kind == SIM_EVENT_XPIC) {
+        e.value = random_chance(g, 70) ? ipu21_physical(logs[random_below(g, LOG_PORTS)].tile)
+                                       : value & 0x1fff;
+    } else if (e.kind == SIM_EVENT_PIC) {
+        e.value = e.selector == 1 && random_chance(g, 80) ? value & 3 : value & 0x3ffff;
+    } else {
+        e.value = value & 0xffffc;
+    }
+    return e;
+}
+
+static void hostile_port(struct random *g, struct settle_port *port, struct hostile_log *log,
+                         const struct hostile_log *logs, unsigned most)
+{
+    uint32_t slot = random_below(g, 200);
+    unsigned count = random_below(g, most);
+    for (unsigned i = 0; i < count; i++) {
+        log->events[i] = hostile_event(g, logs);
+        log->events[i].slot = slot;
+        slot += random_below(g, random_chance(g, 50) ? 3 : 120);
+    }
+    log->state = (struct sim_exchange_state){
+        .incoming_mux = random_chance(g, 60) ? IPU21_MUX_NEUTRAL : (uint32_t)random_next(g),
+        .incoming_mux_pair = random_chance(g, 60) ? IPU21_MUX_NEUTRAL : (uint32_t)random_next(g),
+        .incoming_pointer = (uint32_t)random_next(g) & 0xfffff,
+        .incoming_format = random_below(g, 4),
+        .incoming_base = random_chance(g, 80) ? 0 : (uint32_t)random_next(g) & 0xfffff,
+        .incoming_dcount = (uint32_t)random_next(g) & 0x1ffff};
+    log->row = (struct settle_row){CODE, 0x1000, random_below(g, 100)};
+    port->events = log->events;
+    port->event_count = count;
+    port->state = &log->state;
+    port->epoch = 1000;
+    port->stop_cycle = 1000 + random_below(g, 6000);
+    port->went_on = random_chance(g, 20);
+    port->faulted = false;
+    port->rows = &log->row;
+    port->row_count = random_below(g, 2);
+}
+
+START_TEST(random_logs_do_not_harm_the_fabric)
+{
+    static struct sim_exchange_state idle = {.incoming_mux = IPU21_MUX_NEUTRAL,
+                                             .incoming_mux_pair = IPU21_MUX_NEUTRAL};
+    static struct hostile_log logs[LOG_PORTS];
+    struct settle *fabric = ipu_calloc(1, sizeof *fabric);
+    unsigned count = tries(2000), settled = 0, words = 0;
+    settle_init(fabric);
+    for (unsigned i = 0; i < IPU21_TILES; i++)
+        fabric->ports[i].state = &idle;
+    for (unsigned i = 0; i < LOG_PORTS; i++) {
+        logs[i].tile = 100 + 332 * (i / 2) + i % 2; /* whole pairs, as on a chip */
+        fabric->ports[logs[i].tile].sram = calloc(1, IPU21_SRAM_BYTES);
+    }
+    for (uint64_t seed = first_seed(); seed < first_seed() + count; seed++) {
+        struct random g = {seed};
+        /* Short logs get through now and then, so that words are copied too. */
+        unsigned most = seed % 2 != 0 ? LOG_EVENTS : 3;
+        fabric->strict = random_chance(&g, 30);
+        for (unsigned i = 0; i < LOG_PORTS; i++) {
+            hostile_port(&g, &fabric->ports[logs[i].tile], &logs[i], logs, most);
+            if (most != LOG_EVENTS && i > 1)
+                logs[i].state = idle;
+            if (most != LOG_EVENTS && i > 2)
+                fabric->ports[logs[i].tile].event_count = 0;
+        }
+        settled += settle_run(fabric);
+    }
+    words = (unsigned)fabric->words;
+    for (unsigned i = 0; i < LOG_PORTS; i++)
+        free(fabric->ports[logs[i].tile].sram);
+    settle_free(fabric);
+    ipu_free(fabric);
+    ck_assert_msg(settled > count / 50 && settled < count, "%u of %u rounds settled", settled,
+                  count);
+    ck_assert_uint_gt(words, 1000);
 }
 END_TEST
 
@@ -298,6 +433,7 @@ int main(void)
     tcase_set_timeout(tcase, 600);
     tcase_add_test(tcase, random_worker_code_stops_in_time);
     tcase_add_test(tcase, random_supervisor_code_does_not_harm_the_fabric);
+    tcase_add_test(tcase, random_logs_do_not_harm_the_fabric);
     tcase_add_test(tcase, code_runs_out_at_the_end_of_region_0);
     tcase_add_test(tcase, repeat_body_that_leaves_region_0_faults);
     tcase_add_test(tcase, endless_loops_end_at_the_cycle_limit);
