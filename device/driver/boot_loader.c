@@ -6,10 +6,10 @@
 #include "device/driver/boot.h"
 
 #include <errno.h>
-#include <libelf.h>
+#include <gelf.h>
 #include <string.h>
 
-enum { KIB = 1024, MAX_FILE = 16 << 20 };
+enum { KIB = 1024, MAX_FILE = 16 << 20, MAX_SEGMENTS = 4096 };
 static int take(struct boot_loader *out, const char *name, const uint8_t *bytes, size_t size,
                 struct ipu_error *error)
 {
@@ -41,20 +41,22 @@ static int bad_elf(const char *path, const char *why, struct ipu_error *error)
     return ipu_error_set(error, IPU_ERR_INVALID, "secondary loader %s: %s", path, why);
 }
 
+/* gelf copies headers, which may lie at any offset of the file. */
 static int take_segment(Elf *elf, const struct buffer *file, const char *path,
                         struct boot_loader *out, struct ipu_error *error)
 {
     size_t count;
-    const Elf32_Phdr *headers = elf32_getphdr(elf);
-    if (!headers || elf_getphdrnum(elf, &count) != 0)
+    GElf_Phdr h;
+    if (gelf_getclass(elf) != ELFCLASS32 || elf_getphdrnum(elf, &count) != 0)
         return bad_elf(path, "this is no 32-bit ELF file with segments", error);
-    for (size_t i = 0; i < count; i++) {
-        const Elf32_Phdr *h = &headers[i];
-        if (h->p_type != PT_LOAD || h->p_filesz == 0 || h->p_vaddr != LOADER_BASE)
+    for (size_t i = 0; i < count && i < MAX_SEGMENTS; i++) {
+        if (!gelf_getphdr(elf, (int)i, &h))
+            return bad_elf(path, "its segments cannot be read", error);
+        if (h.p_type != PT_LOAD || h.p_filesz == 0 || h.p_vaddr != LOADER_BASE)
             continue;
-        if (h->p_offset > file->size || h->p_filesz > file->size - h->p_offset)
+        if (h.p_offset > file->size || h.p_filesz > file->size - h.p_offset)
             return bad_elf(path, "its segment at 0x4c000 reaches beyond the file", error);
-        return take(out, path, file->data + h->p_offset, h->p_filesz, error);
+        return take(out, path, file->data + h.p_offset, h.p_filesz, error);
     }
     return bad_elf(path, "it has no segment at 0x4c000", error);
 }

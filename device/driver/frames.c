@@ -76,10 +76,9 @@ struct writer {
 
 static struct loader_frame *frame_of(struct writer *w, uint32_t index)
 {
-    struct loader_frame *frame = w->count != 0 ? &w->frames[w->count - 1] : NULL;
-    if (frame && frame->index == index)
-        return frame;
-    frame = &w->frames[w->count++];
+    if (w->count != 0 && w->frames[w->count - 1].index == index)
+        return &w->frames[w->count - 1];
+    struct loader_frame *frame = &w->frames[w->count++];
     frame->index = index;
     frame->tile = w->physical;
     frame->flags = frame->zero = 0;

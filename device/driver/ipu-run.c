@@ -11,6 +11,7 @@
 #include "base/buffer.h"
 #include "base/log.h"
 #include "device/ipu21/topology.h"
+#include "device/kernels/flag_set.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -28,12 +29,12 @@ struct binding {
 };
 
 struct arguments {
-    const char *package, *profile, *device;
+    const char *package, *profile, *device, *configuration, *loader, *flag_headers;
     struct binding inputs[MAX_BINDINGS], outputs[MAX_BINDINGS];
     unsigned input_count, output_count;
     const char *traces[MAX_TRACES], *watches[MAX_TRACES];
     unsigned trace_count, watch_count;
-    unsigned threads, repeat, timeout_ms;
+    unsigned threads, repeat, timeout_ms, jitter_us;
     uint64_t stop_at;
     bool strict, log;
 };
@@ -49,7 +50,11 @@ static void print_help(FILE *out)
           "  --threads N         host threads of the simulated device (all processors)\n"
           "  --strict            count received words against the package's declarations\n"
           "  --timeout MS        wall clock for each host synchronisation (10 s of device time)\n"
-          "  --device NAME       device to use (sim)\n"
+          "  --device NAME       device to use: sim (default), or a node such as /dev/ipu0\n"
+          "  --configuration FILE  what the boot replays (IPUCFG1); a card needs one\n"
+          "  --loader FILE       secondary loader (ELF) instead of this project's own\n"
+          "  --flag-headers DIR  the vendor's gc_tile_defines.h, for packages of its AMP flags\n"
+          "  --jitter US         random delays of the host of up to US, to test the protocol\n"
           "  --log               print log events to stderr\n"
           "For kernel writers, on a simulated device, to stderr:\n"
           "  --trace TILE[:CONTEXT]  print what a tile issues; CONTEXT: supervisor or 0 to 5\n"
@@ -104,14 +109,25 @@ static bool add_text(const char **list, unsigned *count, const char *text)
     return true;
 }
 
-static const struct option option_table[] = {
-    {"input", required_argument, NULL, 'i'},   {"output", required_argument, NULL, 'o'},
-    {"profile", required_argument, NULL, 'p'}, {"threads", required_argument, NULL, 't'},
-    {"repeat", required_argument, NULL, 'r'},  {"strict", no_argument, NULL, 's'},
-    {"timeout", required_argument, NULL, 'w'}, {"device", required_argument, NULL, 'd'},
-    {"log", no_argument, NULL, 'l'},           {"trace", required_argument, NULL, 'T'},
-    {"watch", required_argument, NULL, 'W'},   {"stop-at", required_argument, NULL, 'S'},
-    {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0}};
+static const struct option option_table[] = {{"input", required_argument, NULL, 'i'},
+                                             {"output", required_argument, NULL, 'o'},
+                                             {"profile", required_argument, NULL, 'p'},
+                                             {"threads", required_argument, NULL, 't'},
+                                             {"repeat", required_argument, NULL, 'r'},
+                                             {"strict", no_argument, NULL, 's'},
+                                             {"timeout", required_argument, NULL, 'w'},
+                                             {"device", required_argument, NULL, 'd'},
+                                             {"configuration", required_argument, NULL, 'c'},
+                                             {"loader", required_argument, NULL, 'L'},
+                                             {"flag-headers", required_argument, NULL, 'f'},
+                                             {"jitter", required_argument, NULL, 'j'},
+
+                                             {"log", no_argument, NULL, 'l'},
+                                             {"trace", required_argument, NULL, 'T'},
+                                             {"watch", required_argument, NULL, 'W'},
+                                             {"stop-at", required_argument, NULL, 'S'},
+                                             {"help", no_argument, NULL, 'h'},
+                                             {NULL, 0, NULL, 0}};
 
 static bool apply_option(struct arguments *a, int option)
 {
@@ -132,6 +148,17 @@ static bool apply_option(struct arguments *a, int option)
     case 'd':
         a->device = optarg;
         return true;
+    case 'c':
+        a->configuration = optarg;
+        return true;
+    case 'L':
+        a->loader = optarg;
+        return true;
+    case 'f':
+        a->flag_headers = optarg;
+        return true;
+    case 'j':
+        return parse_number(optarg, 0, &a->jitter_us);
     case 'T':
         return add_text(a->traces, &a->trace_count, optarg);
     case 'W':
@@ -281,13 +308,17 @@ static int open_device(struct device_session **session, const struct arguments *
                        struct trace *trace, struct log *log, struct ipu_error *error)
 {
     struct device_options options = {.device = a->device,
+                                     .configuration = a->configuration,
+                                     .loader = a->loader,
+                                     .jitter_us = a->jitter_us,
                                      .threads = a->threads,
                                      .strict = a->strict,
                                      .timeout_ms = a->timeout_ms,
                                      .observer = trace_observer(trace),
                                      .cancel = &trace->stop,
                                      .log = a->log ? log : NULL};
-    return device_open(&options, session, error);
+    int code = a->flag_headers ? flag_set_number_of(a->flag_headers, &options.flag_set, error) : 0;
+    return code == 0 ? device_open(&options, session, error) : code;
 }
 
 int main(int argc, char **argv)

@@ -109,8 +109,9 @@ int device_open(const struct device_options *options, struct device_session **ou
                 struct ipu_error *error)
 {
     int code = session_open(options, out, error);
-    if (code == 0)
-        code = session_initialize(*out, error);
+    if (code != 0)
+        return code;
+    code = session_initialize(*out, error);
     if (code != 0) {
         device_close(*out);
         *out = NULL;

@@ -35,7 +35,7 @@ static int timed_out(struct card *card, unsigned tile, unsigned context, const c
                      uint32_t seen, struct ipu_error *error)
 {
     return ipu_error_set(error, IPU_ERR_TIMEOUT,
-                         "device %s, debug interface of tile %u, context %u: %s not within %d ms "
+                         "device %s, debug interface of tile %u, context %u: %s after %d ms "
                          "(reads 0x%08x)",
                          card_name(card), tile, context, what, CARD_DEBUG_MS, seen);
 }
@@ -49,7 +49,7 @@ static int wait_ready(struct card *card, unsigned tile, unsigned context, struct
                              .mask = IPU21_HOST_STS_BUSY,
                              .end_us = card_deadline_us(card, CARD_DEBUG_MS)};
     int code = card_wait(card, &wait, &seen, error);
-    return code == IPU_ERR_TIMEOUT ? timed_out(card, tile, context, "is ready", seen, error) : code;
+    return code == IPU_ERR_TIMEOUT ? timed_out(card, tile, context, "busy", seen, error) : code;
 }
 
 int tdi_execute(struct card *card, unsigned tile, unsigned context, uint32_t word,
@@ -176,7 +176,7 @@ int tdi_stop(struct card *card, unsigned tile, unsigned context, struct ipu_erro
     int code = card_wait(card, &wait, &seen, error);
     if (code == IPU_ERR_TIMEOUT) {
         card_write(card, at, card_read(card, at) & ~(1u << context));
-        return timed_out(card, tile, context, "it stops", seen, error);
+        return timed_out(card, tile, context, "not stopped", seen, error);
     }
     return code;
 }

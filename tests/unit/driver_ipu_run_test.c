@@ -158,6 +158,31 @@ START_TEST(device_fault_exits_with_4_and_explains)
 }
 END_TEST
 
+START_TEST(delays_of_the_host_change_no_cycle)
+{
+    char first[256];
+    write_package(FINE);
+    ck_assert_int_eq(call(package_path, NULL, NULL, NULL, NULL), 0);
+    snprintf(first, sizeof first, "%.*s", (int)strcspn((char *)out.data, " "), (char *)out.data);
+    ck_assert_int_eq(call(package_path, "--jitter=300", NULL, NULL, NULL), 0);
+    ck_assert_msg(printed(&out, first), "%s is not in %s", first, (char *)out.data);
+}
+END_TEST
+
+START_TEST(files_for_the_device_are_used)
+{
+    char text[160];
+    write_package(FINE);
+    snprintf(text, sizeof text, "--configuration=%s", package_path);
+    ck_assert_int_eq(call(package_path, text, NULL, NULL, NULL), 2);
+    ck_assert(printed(&err, "this is no device configuration"));
+    snprintf(text, sizeof text, "--loader=%s", package_path);
+    ck_assert_int_eq(call(package_path, text, NULL, NULL, NULL), 2);
+    ck_assert(printed(&err, "this is no ELF file"));
+    ck_assert_int_eq(call(package_path, "--flag-headers=/nowhere", NULL, NULL, NULL), 2);
+}
+END_TEST
+
 START_TEST(timeout_exits_with_4)
 {
     write_package(LOOPS);
@@ -231,6 +256,8 @@ int main(void)
     tcase_add_test(core, input_file_replaces_the_packages_own);
     tcase_add_test(core, profile_is_written_and_announced);
     tcase_add_test(core, device_fault_exits_with_4_and_explains);
+    tcase_add_test(core, delays_of_the_host_change_no_cycle);
+    tcase_add_test(core, files_for_the_device_are_used);
     tcase_add_test(core, timeout_exits_with_4);
     tcase_add_test(core, flipped_byte_exits_with_3);
     tcase_add_loop_test(core, wrong_arguments_exit_with_2, 0, sizeof wrong / sizeof *wrong);
