@@ -203,13 +203,14 @@ struct reduce *reduce_plan(struct lower *l, const struct flow_op *op, const stru
 {
     struct reduce *r = ARENA_NEW(l->arena, struct reduce);
     bool *taken = ARENA_ARRAY(l->arena, bool, plan->job_count);
-    if (r == NULL || taken == NULL) {
+    struct reduce_block *blocks = ARENA_ARRAY(l->arena, struct reduce_block, home->count);
+    if (r == NULL || taken == NULL || blocks == NULL) {
         lower_oom(l);
         return NULL;
     }
-    *r = (struct reduce){.l = l, .op = op, .plan = plan, .home = home, .outs = outs};
-    r->blocks = ARENA_ARRAY(l->arena, struct reduce_block, r->home->count);
-    if (r->blocks == NULL || !list_slots(r) || !index_jobs(r))
+    *r = (struct reduce){
+        .l = l, .op = op, .plan = plan, .home = home, .outs = outs, .blocks = blocks};
+    if (!list_slots(r) || !index_jobs(r))
         return NULL;
     for (uint32_t i = 0; i < r->home->count; i++)
         if (!place_block(r, i, taken))

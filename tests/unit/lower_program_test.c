@@ -278,6 +278,35 @@ START_TEST(a_plan_of_another_workload_is_refused)
 }
 END_TEST
 
+/* Budgets of the arena in steps below the size of any list, up to what is needed: each request is
+ * refused once. */
+START_TEST(every_request_that_is_refused_is_lack_of_memory)
+{
+    struct maker *m = &maker;
+    struct program *p;
+    struct ipu_error error;
+    maker_begin(m, 64);
+    uint32_t x = maker_host(m, false, FLOW_F16, 8, 64, 1);
+    uint32_t y = maker_gemm(m, x, maker_host(m, true, FLOW_F16, 64, 16, 1), 1);
+    maker_output(m, maker_gemm(m, y, maker_host(m, true, FLOW_F16, 16, 32, 1), 1));
+    struct plan_op ops[2] = {grid_gemm(m, 0, 1, 1, 4, 1, SCATTER_ROWS),
+                             grid_gemm(m, 1, 2, 2, 1, 1, SCATTER_NONE)};
+    const struct plan plan = {.op_count = 2, .ops = ops};
+    struct arena *whole = arena_create(0);
+    expect_ok(lower_program(&m->flow, &plan, whole, &p, &error), &error);
+    size_t needed = arena_used(whole);
+    arena_destroy(whole);
+    for (size_t budget = 160; budget < needed; budget += 160) {
+        struct arena *small = arena_create(budget);
+        int code = lower_program(&m->flow, &plan, small, &p, &error);
+        if (code != IPU_ERR_NO_MEMORY)
+            ck_abort_msg("%zu of %zu bytes: code %d: %s", budget, needed, code, error.text);
+        arena_destroy(small);
+    }
+    maker_end(m);
+}
+END_TEST
+
 /* --- the verifier refuses ------------------------------------------------------------------- */
 
 static struct program *split(struct maker *m)
@@ -362,6 +391,7 @@ int main(void)
     tcase_add_test(t, sequences_lie_at_a_constant_distance_and_live_through_the_loop);
     tcase_add_test(t, f32_products_are_refused);
     tcase_add_test(t, a_plan_of_another_workload_is_refused);
+    tcase_add_test(t, every_request_that_is_refused_is_lack_of_memory);
     tcase_add_loop_test(t, the_verifier_refuses_a_damaged_program, 0,
                         sizeof damages / sizeof *damages);
     suite_add_tcase(s, t);
