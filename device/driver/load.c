@@ -63,11 +63,12 @@ static int send_batches(struct card *card, const struct frames *frames, uint8_t 
     return code;
 }
 
-/* Descriptors of ones tell the loader to go to the application. */
-static int execute(struct card *card, uint8_t *buffer, struct ipu_error *error)
+/* Descriptors of ones tell the loader to go to the application. A vendor's is given a whole buffer
+ * of them [S]; ours needs the descriptors, and 40 MB more would be the largest part of a load. */
+static int execute(struct card *card, bool own, uint8_t *buffer, struct ipu_error *error)
 {
     progress(card, LOADER_BATCHES);
-    memset(buffer, 0xff, FRAMES_BUFFER);
+    memset(buffer, 0xff, own ? (size_t)LOADER_DESCRIPTOR_BYTES : (size_t)FRAMES_BUFFER);
     int code = card_rendezvous(card, CARD_GS1, 1, error);
     if (code != 0)
         ipu_error_wrap(error, "starting the application: ");
@@ -95,7 +96,7 @@ int load_application(struct card *card, const struct package *package, bool own,
     if (code == 0)
         code = send_batches(card, &frames, buffer, error);
     if (code == 0)
-        code = execute(card, buffer, error);
+        code = execute(card, own, buffer, error);
     if (code == 0)
         leave_loading(card, &saved);
     return code;
