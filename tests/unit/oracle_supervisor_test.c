@@ -77,79 +77,89 @@ static uint32_t item_address(uint32_t control)
 }
 
 /* Fields as facts/exchange.md section 3 lists them; n is the number of events. */
+static void row_delay(struct model *m)
+{
+    uint32_t n = 1 + below(below(2) != 0 ? 20 : 524288);
+    put_word(&p, 0x40a00000 + (n - 1));
+    m->slot += n;
+    m->used[ISA_DELAY_ZIMM19]++;
+}
+
+static void row_delaypic(struct model *m)
+{
+    uint32_t n = 1 + below(128), selector = below(2), value = below(1 << 18);
+    model_control(m, true, selector, value, m->slot + n - 1);
+    put_word(&p, 0x60000000 + ((n - 1) << 19) + (selector << 18) + value);
+    m->slot += n;
+    m->used[ISA_DELAYPIC_ZIMM7_ZIMM1_ZIMM18]++;
+}
+
+static void row_delayxpic(struct model *m)
+{
+    uint32_t n = 1 + below(4096), selector = below(2), value = below(1 << 13);
+    model_control(m, false, selector, value, m->slot + n - 1);
+    put_word(&p, 0x64000000 + ((n - 1) << 14) + (selector << 13) + value);
+    m->slot += n;
+    m->used[ISA_DELAYXPIC_ZIMM12_ZIMM1_ZIMM13]++;
+}
+
+static void row_send(struct model *m)
+{
+    uint32_t n = 1 + below(64), control = below(8), item = item_address(control);
+    m->control = control;
+    m->cursor = item * (control >= 4 ? 8 : 4);
+    model_send(m, n);
+    put_word(&p, 0x78000000 + ((n - 1) << 21) + (item << 3) + control);
+    m->used[ISA_SEND_ZIMM6_WADDR18_SCTL3]++;
+}
+
+/* The stream goes on: an 8-byte item needs an 8-byte cursor. */
+static void row_sendoff(struct model *m)
+{
+    uint32_t delta = 2 * below(200), n = 1 + below(300);
+    m->control = m->cursor == 0 ? 0 : m->control;
+    m->cursor += 4 * delta;
+    model_send(m, n);
+    put_word(&p, 0x70000000 + (((n - 1) & 63) << 21) + (((n - 1) >> 6) << 14) + (delta << 3) +
+                     m->control);
+    m->used[ISA_SENDOFF_ZIMM12_ZIMM11_SCTL3]++;
+}
+
+static void row_sendpic(struct model *m)
+{
+    uint32_t n = 1 + below(64), selector = below(4), value = below(1 << 18);
+    model_control(m, selector >= 2, selector & 1, value, m->slot);
+    model_send(m, n);
+    put_word(&p, 0x70100000 + ((n - 1) << 21) + (selector << 18) + value);
+    m->used[ISA_SENDPIC_ZIMM6_ZIMM2_ZIMM18]++;
+}
+
+static void row_sendpicp(struct model *m)
+{
+    uint32_t n = 1 + below(64), control = below(2) != 0 ? below(8) : 0;
+    uint32_t item = item_address(control), xpic = below(1 << 14), selector = below(2);
+    uint32_t value = below(1 << 18);
+    if (p.at % 8 != 0)
+        return;
+    model_control(m, false, xpic >> 13, xpic & 0x1fff, m->slot);
+    model_control(m, true, selector, value, m->slot);
+    if (control == 0) {
+        m->slot += n;
+    } else {
+        m->control = control;
+        m->cursor = item * (control >= 4 ? 8 : 4);
+        model_send(m, n);
+    }
+    put_word(&p, 0xf0000000 + (selector << 27) + ((n - 1) << 21) + (item << 3) + control);
+    put_word(&p, (xpic << 18) + value);
+    m->used[ISA_SENDPICP_ZIMM6_WADDR18_SCTL3_ZIMM1_ZIMM14_ZIMM18]++;
+}
+
 static void row_instruction(struct model *m)
 {
-    uint32_t n = below(4) == 0 ? 1 : 1 + below(64), value = below(1 << 18), control = below(8);
-    switch (below(7)) {
-    case 0:
-        n = 1 + below(below(2) != 0 ? 20 : 524288);
-        put_word(&p, 0x40a00000 + (n - 1));
-        m->slot += n;
-        m->used[ISA_DELAY_ZIMM19]++;
-        break;
-    case 1:
-        n = 1 + below(128);
-        control = below(2);
-        model_control(m, true, control, value, m->slot + n - 1);
-        put_word(&p, 0x60000000 + ((n - 1) << 19) + (control << 18) + value);
-        m->slot += n;
-        m->used[ISA_DELAYPIC_ZIMM7_ZIMM1_ZIMM18]++;
-        break;
-    case 2:
-        n = 1 + below(4096);
-        value %= 1 << 13;
-        control = below(2);
-        model_control(m, false, control, value, m->slot + n - 1);
-        put_word(&p, 0x64000000 + ((n - 1) << 14) + (control << 13) + value);
-        m->slot += n;
-        m->used[ISA_DELAYXPIC_ZIMM12_ZIMM1_ZIMM13]++;
-        break;
-    case 3:
-        value = item_address(control);
-        m->control = control;
-        m->cursor = value * (control >= 4 ? 8 : 4);
-        model_send(m, n);
-        put_word(&p, 0x78000000 + ((n - 1) << 21) + (value << 3) + control);
-        m->used[ISA_SEND_ZIMM6_WADDR18_SCTL3]++;
-        break;
-    case 4: {
-        /* The stream goes on: an 8-byte item needs an 8-byte cursor. */
-        uint32_t delta = 2 * below(200), items = 1 + below(300);
-        m->control = m->cursor == 0 ? 0 : m->control;
-        m->cursor += 4 * delta;
-        model_send(m, items);
-        put_word(&p, 0x70000000 + (((items - 1) & 63) << 21) + (((items - 1) >> 6) << 14) +
-                         (delta << 3) + m->control);
-        m->used[ISA_SENDOFF_ZIMM12_ZIMM11_SCTL3]++;
-        break;
-    }
-    case 5:
-        control = below(4);
-        model_control(m, control >= 2, control & 1, value, m->slot);
-        model_send(m, n);
-        put_word(&p, 0x70100000 + ((n - 1) << 21) + (control << 18) + value);
-        m->used[ISA_SENDPIC_ZIMM6_ZIMM2_ZIMM18]++;
-        break;
-    default: {
-        if (p.at % 8 != 0)
-            return;
-        uint32_t address = item_address(control), xpic = below(1 << 14), selector = below(2);
-        model_control(m, false, xpic >> 13, xpic & 0x1fff, m->slot);
-        model_control(m, true, selector, value, m->slot);
-        uint32_t first = 0xf0000000 + (selector << 27) + ((n - 1) << 21) + (address << 3) + control;
-        if (control == 0) {
-            m->slot += n;
-        } else {
-            m->control = control;
-            m->cursor = address * (control >= 4 ? 8 : 4);
-            model_send(m, n);
-        }
-        put_word(&p, first);
-        put_word(&p, (xpic << 18) + value);
-        m->used[ISA_SENDPICP_ZIMM6_WADDR18_SCTL3_ZIMM1_ZIMM14_ZIMM18]++;
-        break;
-    }
-    }
+    static void (*const forms[])(struct model *) = {
+        row_delay, row_delaypic, row_delayxpic, row_send, row_sendoff, row_sendpic, row_sendpicp};
+    forms[below(7)](m);
 }
 
 static void check_row(const struct model *m)

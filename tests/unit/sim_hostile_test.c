@@ -117,6 +117,16 @@ static void check_stop(enum sim_stop stop, uint64_t seed)
     ck_assert_int_eq(sim_tile_run(p.tile, FOREVER), SIM_STOP_FAULT);
 }
 
+static void start_hostile(struct random *g, unsigned worker)
+{
+    for (unsigned i = 0; i < 14; i++) {
+        sim_tile_set_m(p.tile, worker + 1, i, hostile_register(g));
+        sim_tile_set_a(p.tile, worker, i, gen_value(g));
+    }
+    uint32_t start = random_chance(g, 80) ? CODE : IPU21_REGION1_BASE - 0x100;
+    sim_tile_start_worker(p.tile, worker, start + 4 * random_below(g, 60), DATA);
+}
+
 START_TEST(random_worker_code_stops_in_time)
 {
     unsigned faults = 0, count = tries(400);
@@ -126,14 +136,8 @@ START_TEST(random_worker_code_stops_in_time)
         fill_code(&g, p.sram, IPU21_REGION1_BASE - CODE_BYTES, false);
         sim_tile_reset(p.tile, 0, 0);
         p.tile->context[0].active = false;
-        for (unsigned w = 0; w < IPU21_WORKERS; w++) {
-            for (unsigned i = 0; i < 14; i++) {
-                sim_tile_set_m(p.tile, w + 1, i, hostile_register(&g));
-                sim_tile_set_a(p.tile, w, i, gen_value(&g));
-            }
-            uint32_t start = random_chance(&g, 80) ? CODE : IPU21_REGION1_BASE - 0x100;
-            sim_tile_start_worker(p.tile, w, start + 4 * random_below(&g, 60), DATA);
-        }
+        for (unsigned w = 0; w < IPU21_WORKERS; w++)
+            start_hostile(&g, w);
         enum sim_stop stop = sim_tile_run(p.tile, HOSTILE_CYCLES);
         check_stop(stop, seed);
         faults += stop == SIM_STOP_FAULT;
