@@ -36,7 +36,7 @@ enum {
     RT_MUX_NEUTRAL = 0x640, /* INCOMING_MUX outside exchanges [S] */
     RT_MUX_HOST = 0x600, /* + (physical id & 0x3d): the exchange block of the tile's column [S] */
 
-    /* From a sample to the next of two adjacent calls. The count is read 24 to 29 cycles after the
+    /* From a sample to the next of two adjacent calls. The count is read 31 to 36 cycles after the
      * call's own cycle, in worker 0's slot. A test holds it to the simulator. */
     RT_SAMPLE_CYCLES = 66
 };
