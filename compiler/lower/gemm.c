@@ -332,9 +332,11 @@ static bool job_part(const struct plan_gemm_job *job, const struct pass *p,
     return part->rows > 0 && part->panels > 0;
 }
 
-static bool pass_jobs(struct gemm *g, const struct plan_op *plan, const struct pass *p,
-                      struct plan_op *out)
+static bool pass_jobs(struct gemm *g, const struct plan_op *plan, const struct pass *p)
 {
+    struct plan_op *out = ARENA_NEW(g->l->arena, struct plan_op);
+    if (out == NULL)
+        return lower_oom(g->l);
     *out = *plan;
     out->job_count = 0;
     out->jobs = ARENA_ARRAY(g->l->arena, struct plan_gemm_job, plan->job_count);
@@ -390,14 +392,13 @@ static void forget_operands(struct gemm *g)
 static bool gemm_pass(struct gemm *g, const struct plan_op *plan, const struct pass *p)
 {
     struct lower *l = g->l;
-    struct plan_op part;
     struct home home;
     uint32_t step;
-    if (!pass_jobs(g, plan, p, &part))
+    if (!pass_jobs(g, plan, p))
         return false;
-    if (part.job_count == 0)
+    if (g->plan->job_count == 0)
         return true;
-    struct job_operands *o = ARENA_ARRAY(l->arena, struct job_operands, part.job_count);
+    struct job_operands *o = ARENA_ARRAY(l->arena, struct job_operands, g->plan->job_count);
     if (o == NULL)
         return lower_oom(l);
     if (!g->final)

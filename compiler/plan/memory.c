@@ -155,9 +155,12 @@ static void add_resident(struct tally *t, uint32_t index, uint32_t position)
     struct cand *cand = candidate_get(s, index, t->pick[index]);
     bool gemm = op->flow->kind == FLOW_GEMM;
     const struct lay *left = gemm ? cand->need_a : s->value[index];
-    if (gemm && (cand->choice.flags & CHOICE_STAGED))
+    if (gemm && (cand->choice.flags & CHOICE_STAGED)) {
         left = lay_staged(s, op->flow->a);
-    if (op->a.kind == SOURCE_HOST && left != NULL && lives_at(t, op->a.tensor, position) &&
+        if (left == NULL)
+            return;
+    }
+    if (op->a.kind == SOURCE_HOST && lives_at(t, op->a.tensor, position) &&
         !seen_before(t, index, false))
         add_cells(t, left, cell_bytes(s, op->flow->a), op->a.copies, false);
     if (op->b.kind != SOURCE_HOST || !lives_at(t, op->b.tensor, position) ||
