@@ -124,7 +124,7 @@ START_TEST(coefficient_loads_take_one_cycle_each)
 }
 END_TEST
 
-/* setzi, runall, six immediate exits, sync: launch 13, consecutive slots, join 13 after the last. */
+/* setzi, runall, six exits at once, sync: launch 13, consecutive slots, join 13 after the last. */
 START_TEST(empty_launch_and_join_takes_37_cycles)
 {
     uint32_t worker = CODE + 4 * 4;
