@@ -2,7 +2,8 @@
 /* Random programs run in the simulator and in the slow reference interpreter (tests/reference) and
  * must agree in everything: registers, accumulators, memory, control registers, cycle and fault.
  *
- * IPU_TEST_SEED=n runs the programs from seed n on; IPU_TEST_LEVEL=long runs many more.
+ * IPU_TEST_SEED=n runs the programs from seed n on; IPU_TEST_LEVEL=long runs many more. Every
+ * execution path of the simulator is tried.
  */
 #include "device/asm/asm.h"
 #include "tests/reference/compare.h"
@@ -15,6 +16,7 @@ enum { QUICK_PROGRAMS = 500, LONG_PROGRAMS = 30000, CYCLES = 60000 };
 
 static uint8_t *reference_sram, *simulator_sram;
 static struct sim_tile *tile;
+static struct sim_code *code;    /* of the path that is tested */
 static uint64_t seen[ISA_COUNT]; /* executions of each form */
 
 static void setup(void)
@@ -71,6 +73,7 @@ static void prepare(uint64_t seed, struct generator *g, struct ref *r)
     memcpy(simulator_sram, reference_sram, IPU21_SRAM_BYTES);
     tile = sim_tile_create(7, simulator_sram);
     ck_assert_msg(tile != NULL, "seed %llu", (unsigned long long)seed);
+    sim_tile_share(tile, code);
     compare_load(r, tile);
 }
 
@@ -128,6 +131,8 @@ START_TEST(random_programs_agree_with_the_reference)
 {
     static const unsigned mess[] = {0, 0, 1, 3};
     unsigned count = programs();
+    code = sim_code_create((enum sim_path)_i);
+    ck_assert_ptr_nonnull(code);
     for (unsigned i = 0; i < count; i++)
         run_one(first_seed() + i, mess[(first_seed() + i) % 4], (first_seed() + i) % 8 >= 6);
     /* Every form that the reference knows and that can stand in a worker's program was executed. */
@@ -135,6 +140,7 @@ START_TEST(random_programs_agree_with_the_reference)
         if (ref_action_find(form) != NULL)
             ck_assert_msg(seen[form] != 0, "%s (form %u) was never executed",
                           isa_forms[form].syntax, form);
+    sim_code_destroy(code);
 }
 END_TEST
 
@@ -144,7 +150,8 @@ int main(void)
     TCase *tcase = tcase_create("random");
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, 900);
-    tcase_add_test(tcase, random_programs_agree_with_the_reference);
+    tcase_add_loop_test(tcase, random_programs_agree_with_the_reference, SIM_PATH_BEST,
+                        SIM_PATH_PLAIN + 1);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
