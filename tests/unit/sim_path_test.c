@@ -2,6 +2,7 @@
 /* Every path of the simulator (enum sim_path) computes the same: programs made at random run on two
  * tiles, one of which executes one instruction at a time, and all that a program or its user can
  * see is compared. The seed is the number of the round, which a failure prints. */
+#include "device/sim/chip.h"
 #include "device/sim/core.h"
 #include "tests/unit/sim_program.h"
 
@@ -557,6 +558,97 @@ START_TEST(a_supervisor_beside_faulting_workers_is_the_same_on_every_path)
 }
 END_TEST
 
+/* --- the whole chip --- */
+
+/* $m0 times: load, multiply and store four bundles of products. */
+static void product_loop(void)
+{
+    uint32_t loop = plain.at;
+    for (int phase = 0; phase < 4; phase++)
+        emit(I(LD64_ARPAIR_MR_MR_ZIMM12, 0, 13, 15, phase),
+             I(F16V4HIHOV4AMP_ARPAIR_ARPAIR_ARPAIR_ENUM6, 4, 0, 2, phase));
+    put(&plain, I(ST64_ARPAIR_MR_MR_ZIMM12, 4, 13, 15, 9));
+    put(&plain, I(ADD_MR_MR_MR, 1, 1, 0));
+    put(&plain, I(ST32STEP_MR_MR_MR_SIMM8, 1, 13, 3, 0));
+    put(&plain, I(BRNZDEC_MR_WADDR19, 0, (int32_t)loop));
+}
+
+/* Three phases of workers and a synchronisation on every tile; workers of a tile take as long as
+ * its number says. */
+static void put_phases(void)
+{
+    uint32_t worker = CODE + 0x100;
+    put(&plain, I(SETZI_MR_ZIMM20, 0, (int32_t)worker));
+    put(&plain, I(SETZI_MR_ZIMM20, 10, DATA));
+    put(&plain, I(SETZI_MR_ZIMM20, 8, 2));
+    uint32_t loop = plain.at;
+    put(&plain, I(RUNALL_MR_MR_ZIMM16, 0, 10, 64));
+    put(&plain, I(ADD_MR_MR_SIMM16, 7, 7, 1));
+    put(&plain, I(SYNC_ZIMM4, 2));
+    put(&plain, I(SYNC_ZIMM4, 3));
+    put(&plain, I(BRNZDEC_MR_WADDR19, 8, (int32_t)loop));
+    put(&plain, I(SYNC_ZIMM4, 7));
+    plain.at = worker;
+    put(&plain, I(LD32_MR_MR_MR_ZIMM12, 0, 15, 15, 0)); /* patched: the tile's word */
+    product_loop();
+    put_exit(&plain);
+}
+
+struct outcome {
+    uint64_t cycle, bundles, hash;
+};
+
+static uint64_t hash_tile(struct sim_chip *chip, unsigned tile, uint64_t hash)
+{
+    uint64_t words[256];
+    ck_assert(sim_chip_read(chip, tile, DATA, words, sizeof words));
+    for (unsigned i = 0; i < 256; i++)
+        hash = (hash ^ words[i]) * 0xff51afd7ed558ccdu;
+    return hash ^ sim_tile_cycle(sim_chip_tile(chip, tile));
+}
+
+static struct outcome run_chip(unsigned threads, enum sim_path path)
+{
+    struct sim_chip *chip =
+        sim_chip_create(&(struct sim_chip_options){.threads = threads, .path = path});
+    ck_assert_ptr_nonnull(chip);
+    for (unsigned tile = 0; tile < IPU21_TILES; tile++) {
+        struct isa_inst trips = I(SETZI_MR_ZIMM20, 0, (int32_t)(tile % 37));
+        uint32_t word[2], data[512];
+        ck_assert(isa_encode(&trips, false, word));
+        memcpy(data, plain.sram + (DATA - IPU21_SRAM_BASE), sizeof data);
+        data[5] = tile;
+        if (!sim_chip_write(chip, tile, CODE, plain.sram + (CODE - IPU21_SRAM_BASE), 0x200) ||
+            !sim_chip_write(chip, tile, CODE + 0x100, word, 4) ||
+            !sim_chip_write(chip, tile, DATA, data, sizeof data))
+            ck_abort_msg("tile %u cannot be loaded", tile);
+    }
+    sim_chip_start(chip, CODE);
+    ck_assert_int_eq((int)sim_chip_run(chip, UINT64_MAX, NULL), (int)SIM_CHIP_WAITS_FOR_HOST);
+    struct outcome outcome = {sim_chip_cycle(chip), sim_chip_bundles(chip), 0};
+    for (unsigned tile = 0; tile < IPU21_TILES; tile += 11)
+        outcome.hash = hash_tile(chip, tile, outcome.hash);
+    sim_chip_destroy(chip);
+    return outcome;
+}
+
+START_TEST(threads_and_paths_give_one_result)
+{
+    static const unsigned threads[] = {2, 8, 1, 3};
+    static const enum sim_path paths[] = {SIM_PATH_BEST, SIM_PATH_BEST, SIM_PATH_PORTABLE,
+                                          SIM_PATH_PLAIN};
+    begin(7);
+    random_memory(false);
+    put_phases();
+    struct outcome first = run_chip(1, SIM_PATH_BEST);
+    ck_assert_uint_gt(first.bundles, 3u * 6 * IPU21_TILES * 37);
+    struct outcome again = run_chip(threads[_i], paths[_i]);
+    ck_assert_uint_eq(again.cycle, first.cycle);
+    ck_assert_uint_eq(again.bundles, first.bundles);
+    ck_assert_uint_eq(again.hash, first.hash);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("paths");
@@ -574,6 +666,7 @@ int main(void)
     tcase_add_loop_test(tests, a_supervisor_beside_workers_is_the_same_on_every_path, 0, 4);
     tcase_add_loop_test(tests, a_supervisor_beside_faulting_workers_is_the_same_on_every_path, 0,
                         4);
+    tcase_add_loop_test(tests, threads_and_paths_give_one_result, 0, 4);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
 }
