@@ -94,8 +94,25 @@ int call_submit_chunk(struct call *call, const struct frame *frame, struct ipu_e
 
 /* --- the end: object, job, reply --- */
 
+/* Jobs that have ended need nobody: a connection that submits for ever holds only live ones. */
+static void let_ended_go(struct conn *conn)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < conn->held_count; i++) {
+        struct job *job = conn->held[i];
+        if (!job_state_terminal(job->state)) {
+            conn->held[kept++] = job;
+            continue;
+        }
+        jobs_release(job);
+        job_unref(job);
+    }
+    conn->held_count = kept;
+}
+
 static void hold(struct conn *conn, struct job *job)
 {
+    let_ended_go(conn);
     if (conn->held_count == conn->held_capacity) {
         size_t capacity = conn->held_capacity ? conn->held_capacity * 2 : 8;
         struct job **held = ipu_realloc(conn->held, capacity * sizeof(struct job *));

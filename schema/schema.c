@@ -129,6 +129,6 @@ const char *schema_connection_pragmas(void)
      */
     return "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
            "PRAGMA secure_delete = OFF; PRAGMA journal_size_limit = 16777216;"
-           "PRAGMA wal_autocheckpoint = 1024; PRAGMA cache_size = -32768;"
+           "PRAGMA wal_autocheckpoint = 1024; PRAGMA cache_size = -8192;"
            "PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF;";
 }

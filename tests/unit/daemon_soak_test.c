@@ -311,9 +311,10 @@ START_TEST(memory_and_files_stay_flat_over_many_jobs)
     run_jobs(count, 2000);
     for (int i = 0; i < 3; i++) {
         unsigned long after = resident_kib(pids[i]);
-        /* SQLite's page cache may grow by what is stored: 5 KiB a job at most. */
-        ck_assert_msg(after < before[i] + 1024 + 5 * count, "process %d: %lu -> %lu KiB", i,
-                      before[i], after);
+        /* SQLite's page cache may still fill, up to its 8 MiB (schema.c). */
+        unsigned long room = i == 0 ? 9 * 1024 : 1024;
+        ck_assert_msg(after < before[i] + room + count, "process %d: %lu -> %lu KiB", i, before[i],
+                      after);
         ck_assert_uint_le(open_files(pids[i]), files[i] + 1);
     }
 }
@@ -332,8 +333,12 @@ int main(int argc, char **argv)
     tcase_add_test(tc, fifty_clients_at_once_are_served_and_equal_work_is_compiled_once);
     tcase_add_test(tc, readers_that_never_read_cost_a_bounded_amount_of_memory);
     tcase_add_test(tc, stalled_uploads_hinder_nobody_and_are_dropped);
-    tcase_add_test(tc, memory_and_files_stay_flat_over_many_jobs);
     suite_add_tcase(suite, tc);
+    TCase *flat = tcase_create("flat");
+    tcase_set_timeout(flat, 120 + 4 * by_level(60, 150, 500));
+    tcase_add_checked_fixture(flat, setup, teardown);
+    tcase_add_test(flat, memory_and_files_stay_flat_over_many_jobs);
+    suite_add_tcase(suite, flat);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);
