@@ -48,7 +48,7 @@ static int cache_work(struct context *c, bool verify)
 {
     const Ipu__Rpc__CacheWork *w;
     uint64_t target;
-    if (!option_number(c, "target", 0, UINT64_MAX, 0, &target))
+    if (!option_size(c, "target", 0, &target))
         return command_fail(c);
     if (!verify && !option_flag(c, "all") && !option_flag(c, "target"))
         return command_usage(c, "gc needs --target BYTES or --all");
@@ -146,10 +146,13 @@ const struct command command_cache = {
     .summary = "look at and tend the caches",
     .details = "stats: counters by kind. list: objects, latest use first. verify: read every "
                "object and drop damaged\n"
-               "ones. gc: evict unused objects. explain: the parts of the cache key of a job.",
+               "ones. gc: evict the least recently used objects that no unfinished job needs. "
+               "explain: the "
+               "parts of the\n"
+               "cache key of a job. verify and gc are for root and the daemon's own user.",
     .options = {{"kind", 'k', "KIND", "list: workload, package, kernel, search, profile or output"},
                 {"limit", 'n', "N", "list: at most N objects"},
-                {"target", 't', "BYTES", "gc: until no more than BYTES remain"},
+                {"target", 't', "BYTES", "gc: until no more than BYTES remain; 500M, 2G"},
                 {"all", 'a', NULL, "gc: everything that is not in use"}},
     .run = run_cache,
 };
@@ -159,7 +162,9 @@ const struct command command_search = {
     .minimum = 1,
     .maximum = 2,
     .summary = "look at and drop stored search states",
-    .details = "",
+    .details =
+        "KEY may be a unique beginning of at least 4 digits. A compile of a known graph goes "
+        "on from its state.",
     .options = {{"limit", 'n', "N", "list: at most N states"}},
     .run = run_search,
 };

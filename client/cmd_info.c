@@ -42,13 +42,14 @@ const struct command command_info = {
     .name = "info",
     .arguments = "",
     .summary = "what the daemon is and does now",
-    .details = "",
+    .details = "Answers at once, whatever the device and the compiler do. docs/OPERATIONS.md "
+               "explains the lines.",
     .run = run_info,
 };
 const struct command command_ping = {
     .name = "ping",
     .arguments = "",
     .summary = "round trip to the daemon",
-    .details = "",
+    .details = "The exit code tells whether it serves: 0, or 5 when it cannot be reached.",
     .run = run_ping,
 };

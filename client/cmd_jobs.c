@@ -41,7 +41,8 @@ static int list(struct context *c)
 {
     Ipu__Rpc__ListRequest request = IPU__RPC__LIST_REQUEST__INIT;
     uint64_t limit;
-    if (!option_number(c, "limit", 1, 200, 20, &limit))
+    if (!option_number(c, "limit", 1, 200, 20, &limit) ||
+        !option_number(c, "before", 1, UINT64_MAX, 0, &request.before))
         return command_fail(c);
     request.limit = (uint32_t)limit;
     request.mine = option_flag(c, "mine");
@@ -58,6 +59,9 @@ static int list(struct context *c)
                command_state_name(s->state), s->position, (unsigned long long)s->cycles, s->name,
                s->reason[0] ? "  # " : "", s->reason);
     }
+    if (jobs->more && jobs->n_jobs)
+        fprintf(stderr, "there are earlier jobs: --before %llu shows them\n",
+                (unsigned long long)jobs->jobs[jobs->n_jobs - 1]->job);
     return 0;
 }
 
@@ -97,10 +101,11 @@ const struct command command_status = {
     .arguments = "[JOB]",
     .maximum = 1,
     .summary = "show a job, or list the latest jobs",
-    .details = "",
+    .details = "Without JOB: the latest jobs of all users, latest first.",
     .options = {{"mine", 'm', NULL, "only your jobs"},
                 {"active", 'a', NULL, "only jobs that have not ended"},
-                {"limit", 'n', "N", "at most N jobs, 20 by default"}},
+                {"limit", 'n', "N", "at most N jobs, 1 to 200, 20 by default"},
+                {"before", 'b', "JOB", "only jobs before this one: the next page"}},
     .run = run_status,
 };
 
@@ -110,6 +115,8 @@ const struct command command_cancel = {
     .minimum = 1,
     .maximum = 1,
     .summary = "cancel a job in any state",
-    .details = "",
+    .details = "A queued job leaves the line at once; a compile stops and a run is taken off the "
+               "device within a\n"
+               "second. Jobs that wait for the same compile go on.",
     .run = run_cancel,
 };

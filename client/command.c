@@ -57,6 +57,27 @@ bool option_number(struct context *c, const char *name, uint64_t minimum, uint64
     return false;
 }
 
+bool option_size(struct context *c, const char *name, uint64_t fallback, uint64_t *out)
+{
+    static const char suffixes[] = "KMGT";
+    const char *text = option_text(c, name);
+    char digits[32];
+    *out = fallback;
+    if (!text)
+        return true;
+    size_t length = strlen(text);
+    const char *suffix = length ? strchr(suffixes, text[length - 1]) : NULL;
+    unsigned shift = suffix && *suffix ? 10 * (unsigned)(suffix - suffixes + 1) : 0;
+    snprintf(digits, sizeof digits, "%.*s", (int)(length - (shift ? 1 : 0)), text);
+    if (length < sizeof digits && number(digits, 0, UINT64_MAX >> shift, out)) {
+        *out <<= shift;
+        return true;
+    }
+    ipu_error_set(&c->error, IPU_ERR_INVALID,
+                  "--%s expects bytes, such as 1048576, 500M or 2G, not \"%s\"", name, text);
+    return false;
+}
+
 bool argument_job(struct context *c, int index, uint64_t *job)
 {
     *job = 0;

@@ -53,6 +53,8 @@ bool option_flag(const struct context *c, const char *name);
  * c->error. */
 bool option_number(struct context *c, const char *name, uint64_t minimum, uint64_t maximum,
                    uint64_t fallback, uint64_t *out);
+/* Bytes, with an optional suffix K, M, G or T (powers of 1,024). */
+bool option_size(struct context *c, const char *name, uint64_t fallback, uint64_t *out);
 /* Positional argument `index` as a job number; 0 when absent ("latest"). False after a usage error.
  */
 bool argument_job(struct context *c, int index, uint64_t *job);

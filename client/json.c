@@ -4,6 +4,8 @@
 #include "client/command.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void json_string(struct buffer *out, const char *text)
@@ -64,10 +66,17 @@ static size_t element_size(ProtobufCType type)
 
 static void json_double(struct buffer *out, double value)
 {
-    if (isfinite(value))
-        buffer_printf(out, "%.17g", value);
-    else
+    char text[32];
+    if (!isfinite(value)) {
         buffer_printf(out, "null");
+        return;
+    }
+    for (int digits = 15; digits <= 17; digits++) { /* the shortest that reads back the same */
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value)
+            break;
+    }
+    buffer_append(out, text, strlen(text));
 }
 
 static void json_enum(struct buffer *out, const ProtobufCFieldDescriptor *f, int value)

@@ -13,11 +13,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -274,6 +276,24 @@ void ipu_default_socket(char *path, size_t size)
     snprintf(path, size, "%s", system_wide || !user[0] ? system_path : user);
 }
 
+/* A daemon may be there, but not for this user. Its group is the way in (docs/OPERATIONS.md). */
+static int not_allowed(const char *path, int problem, struct ipu_error *error)
+{
+    struct stat status;
+    const struct group *group = stat(path, &status) == 0 ? getgrgid(status.st_gid) : NULL;
+    bool by_group = group && (status.st_mode & S_IWGRP);
+    if (!by_group)
+        return ipu_error_set(error, IPU_ERR_UNREACHABLE,
+                             "your user may not use the ipud at %s (%s): it belongs to another "
+                             "user; start your own with `ipud`, or name another socket with "
+                             "--socket or IPUD_SOCKET",
+                             path, strerror(problem));
+    return ipu_error_set(error, IPU_ERR_UNREACHABLE,
+                         "your user may not use the ipud at %s (%s): it has to be in the group "
+                         "%s (`usermod -aG %s USER` as root, then log in again)",
+                         path, strerror(problem), group->gr_name, group->gr_name);
+}
+
 static int open_socket(struct ipu_client *client, struct ipu_error *error)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -284,11 +304,14 @@ static int open_socket(struct ipu_client *client, struct ipu_error *error)
     client->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (client->fd < 0)
         return ipu_error_set(error, IPU_ERR_IO, "cannot make a socket: %s", strerror(errno));
-    if (connect(client->fd, (struct sockaddr *)&address, sizeof address) < 0)
+    int problem = connect(client->fd, (struct sockaddr *)&address, sizeof address) < 0 ? errno : 0;
+    if (problem == EACCES || problem == EPERM)
+        return not_allowed(client->path, problem, error);
+    if (problem)
         return ipu_error_set(error, IPU_ERR_UNREACHABLE,
                              "no ipud answers at %s (%s); start one with `ipud`, or name its "
                              "socket with --socket or IPUD_SOCKET",
-                             client->path, strerror(errno));
+                             client->path, strerror(problem));
     int flags = fcntl(client->fd, F_GETFL);
     if (flags < 0 || fcntl(client->fd, F_SETFL, flags | O_NONBLOCK) < 0)
         return ipu_error_set(error, IPU_ERR_IO, "cannot use the socket: %s", strerror(errno));

@@ -20,7 +20,7 @@ for arguments in "" "frobnicate" "--frobnicate ping" "status x" "status 0" "subm
 done
 ok "wrong usage: exit code 2, nothing on stdout"
 
-for command in submit status watch cancel log result profile package cache search info ping workload; do
+for command in submit status watch cancel log result profile package cache search device info ping workload; do
     expect 0 "$ipuctl" "$command" --help
     printed "^usage: ipuctl .*$command"
     silent_stderr
@@ -103,6 +103,63 @@ printed '^total 0 of '
 expect 0 "$ipuctl" submit "$work/good.pb"
 tail -n 1 "$work/out" | grep -q 'deviceTest=PASS$' || fail "no pass after the caches were emptied"
 ok "cache verify, explain and gc; a job passes with emptied caches"
+
+expect 2 "$ipuctl" cache gc --target 5X
+said 'expects bytes, such as'
+expect 0 "$ipuctl" cache gc --target 8K
+expect 0 "$ipuctl" --json cache stats
+python3 -c 'import json, sys; sys.exit(json.load(open(sys.argv[1]))["bytes"] > 8192)' "$work/out" || fail "more than 8 KiB are left"
+ok "cache gc takes sizes with suffixes"
+
+expect 0 "$ipuctl" status -n 2
+said 'there are earlier jobs: --before [0-9]+ shows them'
+before=$(sed -n 's/.*--before \([0-9]*\) .*/\1/p' "$work/err")
+expect 0 "$ipuctl" status -n 2 --before "$before"
+[ "$(awk 'NR == 2 { print $1 }' "$work/out")" -eq $((before - 1)) ] || fail "the next page does not begin with job $((before - 1))"
+ok "many jobs are listed page by page"
+
+expect 0 "$ipuctl" device selftest
+[ "$(grep -c ' passed ' "$work/out")" -eq 8 ] || fail "not every step passed"
+silent_stderr
+expect 0 "$ipuctl" --json device selftest
+json_lines
+[ "$(grep -c '"outcome":"SELFTEST_PASSED"' "$work/out")" -eq 8 ] || fail "not every step passed"
+expect 2 "$ipuctl" device frob
+expect 0 "$ipuctl" submit "$work/good.pb"
+ok "device selftest: eight steps pass, and the device runs jobs again"
+
+if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
+    cp "$ipuctl" "$work/ipuctl"
+    chmod 755 "$work" "$work/ipuctl"
+    expect 5 setpriv --reuid 65534 --regid 65534 --clear-groups "$work/ipuctl" ping
+    one_sentence 'your user may not use the ipud at'
+    said 'start your own with'
+    chown :daemon "$IPUD_SOCKET"
+    chmod 660 "$IPUD_SOCKET"
+    expect 5 setpriv --reuid 65534 --regid 65534 --clear-groups "$work/ipuctl" ping
+    one_sentence 'it has to be in the group daemon'
+    expect 0 setpriv --reuid 65534 --regid 65534 --groups 1 "$work/ipuctl" ping
+    chmod 600 "$IPUD_SOCKET"
+    ok "a user who is not in the group is told so, a member is served"
+
+    mkdir "$work/home"
+    chown 65534 "$work/home"
+    cp "$build/ipud" "$work/ipud"
+    chmod 755 "$work/ipud"
+    env -u IPUD_SOCKET -u XDG_STATE_HOME -u XDG_RUNTIME_DIR HOME="$work/home" \
+        setpriv --reuid 65534 --regid 65534 --clear-groups "$work/ipud" 2>>"$work/ipud.log" &
+    others=$!
+    mine() { env -u IPUD_SOCKET -u XDG_STATE_HOME -u XDG_RUNTIME_DIR HOME="$work/home" setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
+    poll "the daemon of an ordinary user" mine "$work/ipuctl" ping
+    chmod 644 "$work/good.pb"
+    mine "$work/ipuctl" submit "$work/good.pb" >"$work/out" 2>"$work/err" || fail "the user's job does not pass"
+    printed 'deviceTest=PASS$'
+    [ -S "$work/home/.local/state/ipud/ipud.sock" ] || fail "the socket is not in the user's state directory"
+    kill -TERM "$others"
+    wait "$others" || fail "the user's daemon ended with exit code $?"
+    others=
+    ok "a user without root has a daemon with the default paths"
+fi
 
 for arguments in "status 4711" "watch 4711" "log 4711" "result 4711" "package 4711 -o -" "cancel 4711" "cache explain 4711" \
     "search show feed" "cache frob" "search frob"; do
