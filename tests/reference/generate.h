@@ -386,6 +386,45 @@ static void gen_repeat(struct generator *g)
     }
 }
 
+/* The inner loops of products, which the simulator runs in a way of its own: f16v4hihov4amp beside
+ * a load or a store, in repeat bodies and in straight code; now and then something else between. */
+static void gen_products(struct generator *g)
+{
+    static const uint16_t main[] = {ISA_LD2XST64PACE_ARQUAD_ARPAIR_MRPAIR_MR_PACE6,
+                                    ISA_LDST64PACE_ARPAIR_ARPAIR_MRPAIR_MR_PACE4,
+                                    ISA_LD2X64PACE_ARPAIR_ARPAIR_MRPAIR_MR_PACE4,
+                                    ISA_ST64PACE_ARPAIR_MRPAIR_MR_PACE2IN8,
+                                    ISA_LD64_ARPAIR_MR_MR_ZIMM12,
+                                    ISA_ST64_ARPAIR_MR_MR_ZIMM12};
+    static const uint16_t product[] = {ISA_F16V4HIHOV4AMP_ARPAIR_ARPAIR_ARPAIR_ENUM6};
+    struct isa_inst body[8];
+    unsigned bundles = 1 + random_below(&g->random, 8);
+    g->lowest = 8;
+    for (unsigned i = 0; i < bundles; i++) {
+        body[i] = gen_instruction(g, &main[random_below(&g->random, 6)], 1);
+        if (i < 2 || random_chance(&g->random, 20))
+            gen_prepare(g, &body[i], i % 2 == 0 ? GEN_BANK_LOW : GEN_BANK_HIGH);
+        else /* goes on where the first one of its kind is */
+            body[i] = random_chance(&g->random, 80) ? body[i % 2]
+                                                    : gen_instruction(g, g->main, g->main_count);
+    }
+    g->lowest = 0;
+    bool repeat = random_chance(&g->random, 70);
+    if (repeat) {
+        gen_align8(g, true);
+        gen_lone(
+            g, GEN(RPT_ZIMM12_ZIMM8, (int32_t)random_below(&g->random, 30), (int32_t)bundles - 1));
+    }
+    for (unsigned i = 0; i < bundles; i++) {
+        struct isa_inst aux = gen_instruction(g, product, 1);
+        for (unsigned tries = 0; gen_clash(&body[i], &aux) && tries < 20; tries++)
+            aux = gen_instruction(g, product, 1);
+        if (!repeat && random_chance(&g->random, 20))
+            gen_lone(g, aux);
+        gen_bundle(g, body[i], aux);
+    }
+}
+
 static void gen_control_registers(struct generator *g)
 {
     static const uint8_t readable[] = {0, 1, 2, 3, 4, 5, 6, 0x60, 0x61, 0x70, 0x71};
@@ -454,8 +493,10 @@ static void gen_segment(struct generator *g)
         gen_forward(g);
     else if (kind < 70)
         gen_loop(g, 11);
-    else if (kind < 87)
+    else if (kind < 80)
         gen_repeat(g);
+    else if (kind < 87 && !g->raw_moves)
+        gen_products(g);
     else if (kind < 95)
         gen_control_registers(g);
     else
