@@ -296,7 +296,7 @@ START_TEST(every_request_that_is_refused_is_lack_of_memory)
     expect_ok(lower_program(&m->flow, &plan, whole, &p, &error), &error);
     size_t needed = arena_used(whole);
     arena_destroy(whole);
-    for (size_t budget = 160; budget < needed; budget += 160) {
+    for (size_t budget = 64; budget < needed; budget += 64) {
         struct arena *small = arena_create(budget);
         int code = lower_program(&m->flow, &plan, small, &p, &error);
         if (code != IPU_ERR_NO_MEMORY)
@@ -391,6 +391,7 @@ int main(void)
     tcase_add_test(t, sequences_lie_at_a_constant_distance_and_live_through_the_loop);
     tcase_add_test(t, f32_products_are_refused);
     tcase_add_test(t, a_plan_of_another_workload_is_refused);
+    tcase_set_timeout(t, 60);
     tcase_add_test(t, every_request_that_is_refused_is_lack_of_memory);
     tcase_add_loop_test(t, the_verifier_refuses_a_damaged_program, 0,
                         sizeof damages / sizeof *damages);
