@@ -282,13 +282,13 @@ static int too_long(const struct card *card, enum card_mark which, uint32_t seen
                     struct ipu_error *error)
 {
     uint32_t limit = card->options.timeout_ms;
+    int verdict = kernel_sim_verdict(card->kernel, error);
+    if (verdict != 0)
+        return verdict;
     if (call)
         return ipu_error_set(error, IPU_ERR_DEVICE_FAULT,
                              "the call has run for more than %" PRIu64 " cycles",
                              card->call_cycles);
-    int verdict = kernel_sim_verdict(card->kernel, error);
-    if (verdict != 0)
-        return verdict;
     return ipu_error_set(error, IPU_ERR_TIMEOUT,
                          "the device did not reach its next host synchronisation in %u ms%s: mark "
                          "GS%u was set to %u, should read 0 and reads %u",

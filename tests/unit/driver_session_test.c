@@ -319,6 +319,17 @@ START_TEST(fault_is_reported_and_the_next_load_recovers)
 }
 END_TEST
 
+/* The daemon's limit is that of a whole job: minutes, in which a call runs out of cycles. */
+START_TEST(fault_is_named_whatever_the_limit)
+{
+    struct device_summary summary;
+    open_session((struct device_options){.device = "sim", .timeout_ms = 600000});
+    load(TRAPS);
+    ck_assert_int_eq(device_run(session, &summary, &error), IPU_ERR_DEVICE_FAULT);
+    ck_assert_msg(strstr(error.text, "PBRK0 in tile 100, supervisor") != NULL, "%s", error.text);
+}
+END_TEST
+
 START_TEST(faulted_package_is_loaded_again)
 {
     struct device_summary summary;
@@ -440,6 +451,7 @@ static Suite *driver_suite(void)
     tcase_add_test(fails, missing_files_of_the_device_are_named);
     tcase_add_test(fails, run_without_a_package_is_refused);
     tcase_add_test(fails, fault_is_reported_and_the_next_load_recovers);
+    tcase_add_test(fails, fault_is_named_whatever_the_limit);
     tcase_add_test(fails, faulted_package_is_loaded_again);
     tcase_add_test(fails, differing_copies_name_tensor_element_and_tiles);
     tcase_add_test(fails, unwritten_page_is_not_taken_for_output);
