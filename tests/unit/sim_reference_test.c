@@ -12,7 +12,7 @@
 #include <check.h>
 #include <stdlib.h>
 
-enum { QUICK_PROGRAMS = 500, LONG_PROGRAMS = 30000, CYCLES = 60000 };
+enum { QUICK_PROGRAMS = 500, LONG_PROGRAMS = 15000, CYCLES = 60000 };
 
 static uint8_t *reference_sram, *simulator_sram;
 static struct sim_tile *tile;
