@@ -1,9 +1,12 @@
 /* module: compiler */
 /* Random graphs through compile, simulation and reference: every ordinary shape must compile and
  * pass. */
+#include "compiler/graph/graph.h"
+#include "compiler/reference/reference.h"
 #include "tests/unit/e2e.h"
 
 #include <check.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -210,6 +213,73 @@ static void make_graph(struct maker *m, uint64_t seed, struct buffer *out)
     build_end(&m->b);
 }
 
+/* The outputs of a workload on the host, with or without the device's rounding. */
+static float **host_values(const struct buffer *workload, bool round, struct arena *arena,
+                           struct graph **graph)
+{
+    struct graph_message *message;
+    struct ipu_error error;
+    struct buffer bytes = {0};
+    Ipu__Workload__Workload *w =
+        ipu__workload__workload__unpack(NULL, workload->size, workload->data);
+    w->options->precision = round ? IPU__WORKLOAD__PRECISION_POLICY__PRECISION_DEVICE
+                                  : IPU__WORKLOAD__PRECISION_POLICY__PRECISION_FP32;
+    uint8_t *packed = malloc(ipu__workload__workload__get_packed_size(w));
+    buffer_append(&bytes, packed, ipu__workload__workload__pack(w, packed));
+    float **values = NULL;
+    if (graph_parse(bytes.data, bytes.size, &message, &error) != 0 ||
+        graph_check(graph_message(message), arena, graph, &error) != 0 ||
+        reference_evaluate(*graph, 1, arena, &values, &error) != 0)
+        ck_abort_msg("%s", error.text);
+    graph_release(message);
+    ipu__workload__workload__free_unpacked(w, NULL);
+    buffer_free(&bytes);
+    free(packed);
+    return values;
+}
+
+static uint64_t elements_of(const struct graph *g, unsigned output)
+{
+    const struct graph_value *v = &g->values[g->outputs[output]];
+    uint64_t n = 1;
+    for (unsigned i = 0; i < v->rank; i++)
+        n *= v->shape[i];
+    return n;
+}
+
+/* By how much rounding each operation to f16 moves the worst output, relative to its RMS: how
+ * ill-conditioned the graph is. Well-conditioned ones have a few 1e-4. */
+static double rounding_moves(const struct buffer *workload)
+{
+    struct arena *arena = arena_create(0);
+    struct graph *graph;
+    float **rounded = host_values(workload, true, arena, &graph);
+    float **exact = host_values(workload, false, arena, &graph);
+    double worst = 0;
+    for (unsigned o = 0; o < graph->output_count; o++) {
+        double moved = 0, power = 0;
+        for (uint64_t i = 0; i < elements_of(graph, o); i++) {
+            double d = (double)rounded[o][i] - (double)exact[o][i];
+            moved += d * d;
+            power += (double)rounded[o][i] * (double)rounded[o][i];
+        }
+        double relative = power > 0 ? sqrt(moved / power) : 0;
+        worst = relative > worst ? relative : worst;
+    }
+    arena_destroy(arena);
+    return worst;
+}
+
+/* The device rounds partials too, in an order of its own: it may err by a few times what rounding
+ * operations alone does. Two of a thousand graphs need this: repeats of rank one whose values
+ * cancel, by 3.5 % and 2.4 % where rounding moves 1.8 % and 1.4 %. */
+static bool explained(const struct e2e *e)
+{
+    enum { TIMES = 4 };
+    return isfinite(e->check.relative_rms_error) &&
+           e->check.relative_rms_error <= TIMES * rounding_moves(&e->workload);
+}
+
 /* Empty when the graph of this seed compiles, runs and passes; else what went wrong. */
 static void try_seed(uint64_t seed, char *text, size_t size)
 {
@@ -221,7 +291,7 @@ static void try_seed(uint64_t seed, char *text, size_t size)
     if (rc != 0)
         snprintf(text, size, "seed %llu:%s: %s\n%s", (unsigned long long)seed, m.text, e.error.text,
                  e.session ? device_fault_report(e.session) : "");
-    else if (!e.check.passed)
+    else if (!e.check.passed && !explained(&e))
         snprintf(text, size, "seed %llu:%s: %s", (unsigned long long)seed, m.text, e.check.reason);
     e2e_free(&e);
 }
@@ -237,6 +307,28 @@ static int first_seed(void)
                   "IPUD_PROPERTY_SEED=%s is no seed", text);
     return (int)seed;
 }
+
+START_TEST(only_ill_conditioned_graphs_are_excused)
+{
+    static char text[8192];
+    struct maker m;
+    struct e2e well = {0}, ill = {0};
+    make_graph(&m, 1, &well.workload);
+    make_graph(&m, 5804, &ill.workload);
+    ck_assert_double_lt(rounding_moves(&well.workload), 5e-4);
+    ck_assert_double_gt(rounding_moves(&ill.workload), 1e-2);
+    well.check.relative_rms_error = 4e-3;
+    ck_assert(!explained(&well));
+    ill.check.relative_rms_error = 1;
+    ck_assert(!explained(&ill));
+    e2e_free(&well);
+    e2e_free(&ill);
+    try_seed(5804, text, sizeof text);
+    ck_assert_msg(text[0] == '\0', "%s", text);
+    try_seed(5879, text, sizeof text);
+    ck_assert_msg(text[0] == '\0', "%s", text);
+}
+END_TEST
 
 START_TEST(random_graphs_compile_run_and_pass)
 {
@@ -273,6 +365,7 @@ int main(void)
     TCase *t = tcase_create("property");
     suite_add_tcase(s, t);
     tcase_set_timeout(t, 300);
+    tcase_add_test(t, only_ill_conditioned_graphs_are_excused);
     tcase_add_loop_test(t, random_graphs_compile_run_and_pass, 0, groups);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);
