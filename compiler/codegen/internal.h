@@ -127,9 +127,9 @@ struct tile_code {
     uint32_t close_address;
     uint32_t host_words;                         /* of the code, for the log */
     uint32_t loop_base, loop_stride, loop_bytes; /* moving argument blocks of the open repeat */
-    uint32_t patch_bytes; /* of all repeats: what each iteration has of its own */
-    const struct program_call *refused;          /* a call beyond its kernel, or NULL */
-    bool failed;                                 /* out of memory */
+    uint32_t patch_bytes;               /* of all repeats: what each iteration has of its own */
+    const struct program_call *refused; /* a call beyond its kernel, or NULL */
+    bool failed;                        /* out of memory */
 };
 
 /* data.c: reserves bytes (8-byte aligned) and, in the second pass, writes them. */

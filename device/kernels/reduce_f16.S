@@ -12,9 +12,9 @@
 // In interleaved memory, where a load brings two atoms, workers may take units of 8 elements: the
 // wide way, for three partials and more.
 //
-// Record {in, out, n, p, step, jump} for n units of P partials. P = 2: n, 0, the second block. More:
-// n - 1, P - 2, in_stride in atoms, atoms from the last partial to the next unit's first. Wide: the
-// same with -1 - n for n - 1 and 16 bytes for an atom. P = 1: -1 - n, -1.
+// Record {in, out, n, p, step, jump} for n units of P partials. P = 2: n, 0, the second block.
+// More: n - 1, P - 2, in_stride in atoms, atoms from the last partial to the next unit's first.
+// Wide: the same with -1 - n for n - 1 and 16 bytes for an atom. P = 1: -1 - n, -1.
 
     kernel_begin 6
     ld32 $m8, VB, $mzero, 3

@@ -14,15 +14,21 @@ n='[0-9]+'
 
 expect 0 "$ipuctl" submit --log "$work/w.pb"
 cp "$work/err" "$work/cold"
-event 'INFO lower_mid' 'retained operator-plan finalist' "finalist=0 values=$n operations=1 estimated_cycles=$n estimated_exchange_cycles=$n exchange_row_bytes=$n peak_standard_bytes=$n peak_interleaved_bytes=$n peak_total_bytes=$n maximum_standard_allocation_bytes=$n active_tile_counts=\{[0-9,]+\} padding_group_counts=\{[0-9,]*\} conversion_sources=\[.*\]"
+event 'INFO lower_mid' 'retained operator-plan finalist' "finalist=0 values=$n operations=1 \
+estimated_cycles=$n estimated_exchange_cycles=$n exchange_row_bytes=$n peak_standard_bytes=$n \
+peak_interleaved_bytes=$n peak_total_bytes=$n maximum_standard_allocation_bytes=$n \
+active_tile_counts=\{[0-9,]+\} padding_group_counts=\{[0-9,]*\} conversion_sources=\[.*\]"
 event 'INFO select_finalist' 'modelled expanded operator plan' "finalist=0 modelled_cycles=$n estimated_cycles=$n estimated_exchange_cycles=$n"
-event 'INFO select_finalist' 'scheduled operator-plan finalist' "finalist=0 mapped=false analytical_cycles=$n analytical_exchange_cycles=$n scheduled_exchange_cycles=$n refined_cycles=$n"
+event 'INFO select_finalist' 'scheduled operator-plan finalist' "finalist=0 mapped=false \
+analytical_cycles=$n analytical_exchange_cycles=$n scheduled_exchange_cycles=$n refined_cycles=$n"
 event 'INFO select_finalist' 'selected physically scheduled operator-plan finalist' "selected=$n mapped=false"
 event 'INFO build' 'lowered graph for package construction' "logical_shards=$n exchange_phases=3"
 event 'INFO compile_kernels' 'compiling kernel' "source=gemm_f16.S name=gemm_f16[a-z0-9_]+ target=ipu21"
 event 'INFO compile_kernels' 'kernel artifact created' "key=[0-9a-f]{64}"
 event 'INFO lower_mid' 'saved mid-plan search state' "attempts=$n bytes=$n"
-event 'INFO build' 'allocated package support memory' "linked_end=$n profile_bytes=$n exchange_table_bytes=$n host_code_bytes=$n host_data_bytes=$n generated_code_bytes=$n code_address=$n standard_ranges=\[.*\]"
+event 'INFO build' 'allocated package support memory' "linked_end=$n profile_bytes=$n \
+exchange_table_bytes=$n host_code_bytes=$n host_data_bytes=$n generated_code_bytes=$n \
+code_address=$n standard_ranges=\[.*\]"
 event 'INFO lower_exchanges' 'reused exchange optimization after validating relocated rows' "phase=2"
 event 'INFO build' 'costed final placed program' "final_cycles=$n final_exchange=$n"
 event 'INFO build' 'validated search incumbent' "cycles=$n resuming=false"
