@@ -60,8 +60,8 @@ static void print_help(FILE *out)
           "  --trace TILE[:CONTEXT]  print what a tile issues; CONTEXT: supervisor or 0 to 5\n"
           "  --watch ADDRESS     print changes of a word of the traced tiles (of all without\n"
           "                      --trace); ADDRESS may be SYMBOL+OFFSET\n"
-          "  --stop-at CYCLE     stop there, in cycles as traces print them (the load comes first), and\n"
-          "                      print the registers of the traced tiles\n",
+          "  --stop-at CYCLE     stop there, counted as in traces (the load comes first),\n"
+          "                      and print the registers of the traced tiles\n",
           out);
 }
 
