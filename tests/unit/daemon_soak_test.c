@@ -27,7 +27,7 @@ static unsigned by_level(unsigned quick, unsigned all, unsigned longest)
 {
     const char *level = getenv("IPUD_TEST_LEVEL"), *cycles = getenv("IPUD_SOAK");
     if (cycles)
-        return (unsigned)atoi(cycles);
+        return (unsigned)strtoul(cycles, NULL, 10);
     return level && strcmp(level, "long") == 0  ? longest
            : level && strcmp(level, "all") == 0 ? all
                                                 : quick;
@@ -40,8 +40,8 @@ static unsigned long resident_kib(pid_t pid)
     snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
     FILE *file = fopen(path, "re");
     while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, "VmRSS: %lu", &kib) == 1)
-            break;
+        if (strncmp(line, "VmRSS:", 6) == 0)
+            kib = strtoul(line + 6, NULL, 10);
     if (file)
         fclose(file);
     return kib;

@@ -164,7 +164,7 @@ static void expect_intact(void)
 static void expect_kept(const struct life *life)
 {
     struct store *store;
-    struct store_job job;
+    struct store_job job = {0};
     struct ipu_error error = {0};
     ck_assert_msg(store_open(dir, 64 * MIB, NULL, &store, &error) == 0, "%s", error.text);
     if (life->has_large)
