@@ -40,6 +40,7 @@ struct program {
     enum phase phase;
     uint64_t drain_until_ms;
     int lock_fd;
+    bool abandoned; /* handles of a half-started loop still point into this */
 };
 
 /* --- shutting down --- */
@@ -232,8 +233,10 @@ static int start(struct program *program, struct ipu_error *error)
         rc = find_flags(daemon, error);
     if (rc == 0)
         rc = open_store(program, &restore, error);
-    if (rc)
+    if (rc) {
+        ipu_free(restore.rows);
         return rc;
+    }
     watch_signals(program);
     rc = jobs_create(daemon, &daemon->jobs, error);
     if (rc == 0)
@@ -279,7 +282,9 @@ static int run_program(struct program *program, const struct engine *engine)
     uv_loop_init(&program->loop);
     if (start(program, &error)) {
         fprintf(stderr, "ipud: %s\n", error.text);
-        return 1; /* the kernel cleans up; nothing has been promised to anyone */
+        /* With anything on the loop the kernel cleans up; nothing has been promised to anyone. */
+        program->abandoned = uv_loop_close(&program->loop) != 0;
+        return 1;
     }
     serve(program);
     return 0;
@@ -308,9 +313,8 @@ static int run_daemon(const struct engine *engine, int argc, char **argv)
     } else {
         rc = run_program(program, engine);
     }
-    if (!help && rc == 1)
-        return rc; /* handles of a half-started loop may still point into the program */
-    ipu_free(program);
+    if (!program->abandoned)
+        ipu_free(program);
     return rc;
 }
 
