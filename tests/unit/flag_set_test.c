@@ -211,6 +211,7 @@ int main(void)
 {
     Suite *suite = suite_create("flag_set");
     TCase *tcase = tcase_create("flag_set");
+    tcase_set_timeout(tcase, 60);
     tcase_add_checked_fixture(tcase, header_folder_make, header_folder_remove);
     tcase_add_test(tcase, without_a_directory_the_set_is_ours);
     tcase_add_test(tcase, numbers_come_out_of_every_spelling);
