@@ -217,11 +217,12 @@ int sim_amp_general(struct sim_context *x, const struct sim_half *h)
         return sim_fault_at(x, SIM_ETYPE_INVALID_OP, "these AMP flags have no name", 0);
     struct matrix_input input;
     float in[2][2], out[2][2] = {{0}};
+    const unsigned sets = form.sets == 2 ? 2 : 1;
     unsigned units = 2u * flags.engines, m = form.f32 ? flags.phase / 2u : flags.phase;
     bool odd_phase = form.f32 && flags.phase % 2 != 0;
     input_read(x, h, &form, &input);
     partials_read(x, h, &form, in);
-    for (unsigned set = 0; set < form.sets; set++) {
+    for (unsigned set = 0; set < sets; set++) {
         float products[8];
         for (unsigned u = 0; u < units; u++)
             products[u] = unit_product(x, &form, &input, set, u, m, odd_phase);
@@ -230,7 +231,7 @@ int sim_amp_general(struct sim_context *x, const struct sim_half *h)
     /* f32: one set moves, by the parity of the phase; a lone set rests in odd phases and gives 0
      * [?]. Otherwise all sets move. */
     unsigned moving = form.sets == 2 && odd_phase ? 1 : 0;
-    for (unsigned set = 0; set < form.sets; set++) {
+    for (unsigned set = 0; set < sets; set++) {
         bool moves = !form.f32 || (set == moving && (form.sets == 2 || !odd_phase));
         if (moves)
             amp_move(&x->acc, set, units, in[set], out[set]);
