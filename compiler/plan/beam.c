@@ -196,6 +196,7 @@ static bool advance(struct beam *beam, uint32_t index)
     expand(beam, index);
     unsigned count = select_states(beam, taken);
     for (unsigned i = 0; i < count; i++) {
+        assert(beam->expansions != NULL); /* what is taken was there */
         const struct expansion *e = &beam->expansions[taken[i]];
         memcpy(beam->next[i].pick, beam->states[e->parent].pick,
                sizeof(uint16_t) * s->model->op_count);

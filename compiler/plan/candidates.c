@@ -294,6 +294,7 @@ static void candidates_elementwise(struct space *s, const struct model_op *op,
     lay_balanced_grid(rows, panels, s->tiles, &gm, &gn);
     push_grid(s, class, gm, gn);
     gn = smaller(panels, s->tiles);
+    assert(gn != 0); /* no value is empty */
     push_grid(s, class, smaller(rows, s->tiles / gn), gn);
     for (unsigned parts = 1; parts <= panels && parts <= s->tiles; parts *= 2)
         push_grid(s, class, smaller(rows, s->tiles / parts), parts);
