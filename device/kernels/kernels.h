@@ -84,8 +84,8 @@ struct kernel_info {
 };
 
 const struct kernel_info *kernel_info(enum kernel_family family);
-/* Where argument `arg` of a call must lie: as in kernel_info(), but the weights of a GEMM that reads
- * them 64 bits at a time (bit 0 of its first parameter clear) may lie anywhere. */
+/* Where argument `arg` of a call must lie: as in kernel_info(), but the weights of a GEMM that
+ * reads them 64 bits at a time (bit 0 of its first parameter clear) may lie anywhere. */
 enum kernel_operand kernel_operand_of(const struct kernel_spec *spec, unsigned arg);
 /* "gemm_f16_interleaved_k64_c32_r1_r2"; also the entry symbol. */
 void kernel_name(const struct kernel_spec *spec, char name[KERNEL_NAME_BYTES]);
